@@ -1,0 +1,189 @@
+"""Bodies of the people's and agents' side of the API: tasks, agents, runtimes, tokens, workspaces."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import Field
+
+from callboard_wire.bodies import MAX_PROMPT_CHARS, Body, Id, Name, UsageRow
+from callboard_wire.states import TaskStatus
+
+T = TypeVar("T")
+
+
+class EnqueueRequest(Body):
+    """`agent` is an agent's id or name. The same `idempotency_key` with the same body is the same task, for a day and
+    more; with another body it is refused (409 `idempotency_mismatch`)."""
+
+    agent: str = Field(min_length=1, max_length=100)
+    prompt: str = Field(min_length=1, max_length=MAX_PROMPT_CHARS)
+    idempotency_key: str | None = Field(None, min_length=1, max_length=255)
+    priority: int = Field(0, ge=0, le=4)
+    thread_name: str = Field("", max_length=200)
+    issue_id: Id | None = None
+    chat_session_id: Id | None = None
+    max_attempts: int = Field(2, ge=1, le=10)
+    fire_at: datetime | None = None
+    resume_task_id: Id | None = None
+    timeout_s: float | None = Field(None, gt=0)
+
+
+class MoveView(Body):
+    """One move of a task: `at` by the server's clock, `by` as ``kind:id`` of the actor."""
+
+    move: str
+    start: str = ""
+    end: str
+    at: datetime
+    by: str = ""
+    fence: int = 0
+
+
+class WaitReason(Body):
+    """Why a task is not running yet: a code to decide by, a sentence to read, and the things concerned."""
+
+    code: str
+    message: str
+    details: dict[str, Any] = Field(default_factory=dict)
+
+
+class TaskView(Body):
+    id: str
+    workspace_id: str
+    agent_id: str
+    agent_name: str = ""
+    runtime_id: str = ""
+    status: TaskStatus
+    kind: str = "direct"
+    priority: int = 0
+    attempt: int = 1
+    max_attempts: int = 2
+    prompt: str = ""
+    thread_name: str = ""
+    issue_id: str = ""
+    chat_session_id: str = ""
+    created_at: datetime
+    dispatched_at: datetime | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    fire_at: datetime | None = None
+    output: str = ""
+    error: str = ""
+    failure_reason: str = ""
+    session_id: str = ""
+    work_dir: str = ""
+    branch_name: str = ""
+    wait_reason: str = ""
+    stop_requested: bool = False
+    parent_task_id: str = ""
+    retry_of_task_id: str = ""
+    rerun_of_task_id: str = ""
+    retried_by_task_id: str = ""
+    usage: list[UsageRow] = Field(default_factory=list)
+    message_count: int = 0
+    duration_ms: int | None = None
+    waiting: WaitReason | None = None
+    moves: list[MoveView] = Field(default_factory=list)
+
+
+class CreateAgentRequest(Body):
+    name: Name
+    runtime_id: Id | None = None
+    provider: str | None = Field(None, max_length=40)
+    description: str = Field("", max_length=255)
+    instructions: str = Field("", max_length=100_000)
+    model: str | None = Field(None, max_length=200)
+    thinking_level: str | None = Field(None, max_length=64)
+    custom_args: list[str] = Field(default_factory=list, max_length=1000)
+    mcp_config: dict[str, Any] | None = None
+    max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
+    max_turns: int | None = Field(None, ge=1, le=10_000)
+
+
+class AgentView(Body):
+    id: str
+    workspace_id: str
+    name: str
+    description: str = ""
+    instructions: str = ""
+    runtime_id: str = ""
+    provider: str = ""
+    model: str | None = None
+    thinking_level: str | None = None
+    custom_args: list[str] = Field(default_factory=list)
+    mcp_config: dict[str, Any] | None = None
+    max_concurrent_tasks: int = 6
+    max_turns: int | None = None
+    has_custom_env: bool = False
+    custom_env_key_count: int = 0
+    owner_id: str = ""
+    status: str = "idle"
+    archived: bool = False
+    created_at: datetime
+
+
+class RuntimeView(Body):
+    id: str
+    workspace_id: str
+    name: str
+    provider: str
+    version: str = ""
+    status: str
+    daemon_id: str = ""
+    device_name: str = ""
+    owner_id: str = ""
+    last_seen_at: datetime | None = None
+    offline_reason: dict[str, Any] | None = None
+
+
+class Page(Body, Generic[T]):
+    """One page of a list; `next_cursor` is opaque and absent on the last page."""
+
+    items: list[T]
+    next_cursor: str | None = None
+
+
+class BootstrapRequest(Body):
+    """First run: makes the first person, their workspace and a token. `secret` proves access to the server's folder."""
+
+    secret: str = Field(min_length=1, max_length=200)
+    name: Name = "me"
+    workspace: Name = "home"
+
+
+class TokenResponse(Body):
+    """`token` is shown once."""
+
+    id: str
+    token: str
+    user_id: str
+    workspace_id: str
+    expires_at: datetime | None = None
+
+
+class CreateTokenRequest(Body):
+    name: Name
+    expires_in_days: int | None = Field(None, ge=1, le=3650)
+
+
+class TokenView(Body):
+    id: str
+    name: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked: bool = False
+
+
+class MeView(Body):
+    actor: str
+    user_id: str = ""
+    name: str = ""
+    workspace_id: str
+    workspace_name: str = ""
+    role: str = ""
+    agent_id: str = ""
+    task_id: str = ""
+    daemon_id: str = ""
