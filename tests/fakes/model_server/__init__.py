@@ -1,0 +1,11 @@
+"""A model API of our own on the loopback, so that real coding-agent CLIs run without a model and without a network.
+
+`with ModelServer() as server:` — point a CLI at `server.url` (Anthropic) or `server.openai_url` (OpenAI Chat
+Completions and Responses) with any key, and choose what the model does by a word in the prompt: `SCENARIO:tool`.
+`server.requests` is what the CLI sent.
+"""
+
+from tests.fakes.model_server.scenarios import Scenario
+from tests.fakes.model_server.server import MODEL, ModelServer, RecordedRequest
+
+__all__ = ["MODEL", "ModelServer", "RecordedRequest", "Scenario"]

@@ -1,0 +1,116 @@
+"""OpenAI Chat Completions: `POST /v1/chat/completions`, streamed as unnamed events and `[DONE]`, or whole."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, shell_call, text_of
+from tests.fakes.model_server.dialect import Piece, data_event
+from tests.fakes.model_server.scenarios import Answer, Failure, FailureKind, Tokens
+
+ERROR_TYPES = {  # (type, code): the same for the Responses API
+    FailureKind.UNAUTHORIZED: ("invalid_request_error", "invalid_api_key"),
+    FailureKind.RATE_LIMITED: ("requests", "rate_limit_exceeded"),
+    FailureKind.SERVER: ("server_error", None),
+    FailureKind.OVERLOADED: ("server_error", "overloaded"),
+    FailureKind.QUOTA: ("insufficient_quota", "insufficient_quota"),
+    FailureKind.CONTEXT: ("invalid_request_error", "context_length_exceeded"),
+}
+
+
+def read(body: dict[str, Any]) -> Conversation:
+    """Read a Chat Completions request. A tool's result is a turn of its own, role `tool`."""
+    messages = body.get("messages", [])
+    turns = [
+        (message["role"] == "tool", text_of(message.get("content")))
+        for message in messages
+        if message.get("role") in ("user", "tool")
+    ]
+    words, tool_done = read_turns(turns)
+    functions = [tool["function"] for tool in body.get("tools") or [] if isinstance(tool.get("function"), dict)]
+    tools = tuple(Tool(function["name"], function.get("parameters") or {}) for function in functions)
+    return Conversation(body.get("model", ""), bool(body.get("stream")), words, tool_done, tools, len(messages))
+
+
+def failure_body(failure: Failure) -> dict[str, Any]:
+    """The error document of OpenAI's APIs."""
+    kind, code = ERROR_TYPES[failure.kind]
+    return {"error": {"message": failure.message, "type": kind, "param": None, "code": code}}
+
+
+def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:
+    """The answer as one JSON document (`stream` false)."""
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(answer.text)}
+    if answer.thinking:
+        message["reasoning_content"] = answer.thinking
+    if answer.command:
+        message["tool_calls"] = [_tool_call(answer, conversation)]
+    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(answer)}
+    return {
+        **_envelope("chat.completion", conversation),
+        "choices": [choice],
+        "usage": _usage(answer.tokens),
+    }
+
+
+def stream(answer: Answer, conversation: Conversation) -> Iterator[Piece]:
+    """The answer as chunks: role, reasoning, text, one tool call in two parts, the reason, then usage alone."""
+    envelope = _envelope("chat.completion.chunk", conversation)
+    yield _chunk(envelope, {"role": "assistant", "content": ""})
+    if answer.thinking:
+        yield _chunk(envelope, {"reasoning_content": answer.thinking})
+    for piece in answer.text:
+        yield _chunk(envelope, {"content": piece}, is_text=True)
+    if answer.command:
+        call = _tool_call(answer, conversation)
+        arguments = call["function"]["arguments"]
+        opened = {**call, "index": 0, "function": {**call["function"], "arguments": ""}}
+        yield _chunk(envelope, {"tool_calls": [opened]})
+        yield _chunk(envelope, {"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})
+    yield _chunk(envelope, {}, finish_reason=_finish_reason(answer))
+    yield Piece(data_event({**envelope, "choices": [], "usage": _usage(answer.tokens)}))
+    yield Piece(b"data: [DONE]\n\n")
+
+
+def _chunk(
+    envelope: dict[str, Any], delta: dict[str, Any], *, finish_reason: str | None = None, is_text: bool = False
+) -> Piece:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return Piece(data_event({**envelope, "choices": [choice]}), is_text=is_text)
+
+
+def _envelope(kind: str, conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{uuid4().hex[:20]}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": conversation.model,
+    }
+
+
+def _usage(tokens: Tokens) -> dict[str, Any]:
+    prompt = tokens.uncached + tokens.cache_read  # OpenAI's input includes the cached part
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": tokens.output,
+        "total_tokens": prompt + tokens.output,
+        "prompt_tokens_details": {"cached_tokens": tokens.cache_read},
+        "completion_tokens_details": {"reasoning_tokens": tokens.reasoning},
+    }
+
+
+def _finish_reason(answer: Answer) -> str:
+    return "tool_calls" if answer.command else "stop"
+
+
+def _tool_call(answer: Answer, conversation: Conversation) -> dict[str, Any]:
+    name, arguments = shell_call(conversation.tools, answer.command)
+    return {
+        "id": f"call_{uuid4().hex[:20]}",
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments)},
+    }
