@@ -5,7 +5,9 @@ Completions and Responses) with any key, and choose what the model does by a wor
 `server.requests` is what the CLI sent.
 """
 
+from tests.fakes.model_server.connection import MODEL
+from tests.fakes.model_server.records import RecordedRequest
 from tests.fakes.model_server.scenarios import Scenario
-from tests.fakes.model_server.server import MODEL, ModelServer, RecordedRequest
+from tests.fakes.model_server.server import ModelServer, ModelServerError
 
-__all__ = ["MODEL", "ModelServer", "RecordedRequest", "Scenario"]
+__all__ = ["MODEL", "ModelServer", "ModelServerError", "RecordedRequest", "Scenario"]

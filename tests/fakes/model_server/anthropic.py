@@ -40,16 +40,14 @@ def read(body: dict[str, Any]) -> Conversation:
     )
 
 
-def failure_body(failure: Failure) -> dict[str, Any]:
-    """The error document; quota is a 400 about the credit balance here, as Anthropic words it."""
-    message = failure.message
+def refusal(failure: Failure) -> tuple[int, dict[str, Any]]:
+    """Status and error document; an empty account is a 400 about the credit balance here, not a 429."""
+    status, message = failure.status, failure.message
     if failure.kind is FailureKind.QUOTA:
+        status = 400
         message = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
-    return {
-        "type": "error",
-        "error": {"type": _ERROR_TYPES[failure.kind], "message": message},
-        "request_id": f"req_{uuid4().hex[:20]}",
-    }
+    error = {"type": _ERROR_TYPES[failure.kind], "message": message}
+    return status, {"type": "error", "error": error, "request_id": f"req_{uuid4().hex[:20]}"}
 
 
 def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:
@@ -118,7 +116,11 @@ def _blocks(answer: Answer, conversation: Conversation) -> Iterator[dict[str, An
 
 
 def _opened(block: dict[str, Any]) -> dict[str, Any]:
-    emptied = {"thinking": {"thinking": "", "signature": ""}, "text": {"text": ""}, "tool_use": {"input": {}}}
+    emptied: dict[str, dict[str, Any]] = {
+        "thinking": {"thinking": "", "signature": ""},
+        "text": {"text": ""},
+        "tool_use": {"input": {}},
+    }
     return {**block, **emptied[block["type"]]}
 
 

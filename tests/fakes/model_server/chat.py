@@ -36,10 +36,10 @@ def read(body: dict[str, Any]) -> Conversation:
     return Conversation(body.get("model", ""), bool(body.get("stream")), words, tool_done, tools, len(messages))
 
 
-def failure_body(failure: Failure) -> dict[str, Any]:
-    """The error document of OpenAI's APIs."""
+def refusal(failure: Failure) -> tuple[int, dict[str, Any]]:
+    """Status and error document of OpenAI's APIs."""
     kind, code = ERROR_TYPES[failure.kind]
-    return {"error": {"message": failure.message, "type": kind, "param": None, "code": code}}
+    return failure.status, {"error": {"message": failure.message, "type": kind, "param": None, "code": code}}
 
 
 def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:

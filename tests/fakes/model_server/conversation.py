@@ -101,4 +101,5 @@ def text_of(content: Any) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    return "\n".join(block["text"] for block in content if isinstance(block, dict) and isinstance(block.get("text"), str))
+    texts = [block.get("text") for block in content if isinstance(block, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -23,13 +23,14 @@ class Piece:
 class Dialect:
     """One model API: how to read its requests and how to say an answer or a failure in it.
 
-    `stream_failure` gives the events of a failure the API reports inside a 200 stream, None where it uses the status.
+    `refusal` gives a failure's HTTP status and error document; `stream_failure` gives the events of a
+    failure that the API reports inside a 200 stream, None where it uses the status.
     """
 
     read: Callable[[dict[str, Any]], Conversation]
     stream: Callable[[Answer, Conversation], Iterator[Piece]]
     whole: Callable[[Answer, Conversation], dict[str, Any]]
-    failure_body: Callable[[Failure], dict[str, Any]]
+    refusal: Callable[[Failure], tuple[int, dict[str, Any]]]
     stream_failure: Callable[[Failure, Conversation], list[Piece] | None]
 
 

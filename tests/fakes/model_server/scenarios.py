@@ -21,7 +21,7 @@ TOOL_OUTPUT = "hello-from-tool"
 WRITTEN_FILE, WRITTEN_TEXT = "written.txt", "written-by-tool"
 REASONING_TOKENS = 7
 BIG_ANSWER_BYTES = 2_000_000
-BIG_WORD = "big "
+BIG_ANSWER = "big " * (BIG_ANSWER_BYTES // 4)
 
 _MARKER = re.compile(r"SCENARIO:([0-9a-z]+)")
 
@@ -194,5 +194,5 @@ _ANSWERS = {
     Scenario.THINKING: Answer(_THINKING_TOKENS, text=_pieces(HELLO), thinking=THOUGHT),
     Scenario.EMPTY: Answer(FIRST_CALL),
     Scenario.SLOW: Answer(FIRST_CALL, text=tuple(f"word{number} " for number in range(40)), pause=0.25),
-    Scenario.BIG: Answer(FIRST_CALL, text=_pieces(BIG_WORD * (BIG_ANSWER_BYTES // len(BIG_WORD)), BIG_ANSWER_BYTES // 100)),
+    Scenario.BIG: Answer(FIRST_CALL, text=_pieces(BIG_ANSWER, BIG_ANSWER_BYTES // 100)),
 }

@@ -19,7 +19,7 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock
 
-from tests.system.real_cli.recipes import NODE_VERSION, RECIPES, NpmRecipe, PythonRecipe, Recipe
+from tests.system.real_cli.recipes import NODE_VERSION, RECIPES, NpmRecipe, Recipe
 
 MARKER = "callboard-installed.json"
 INSTALL_TIMEOUT = 900.0  # seconds; openclaw is 650 MB
