@@ -1,0 +1,58 @@
+"""How often and how soon something is tried again: one policy for everything the daemon asks of the control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_delay, stop_never
+
+from callboard_daemon.errors import ControlError, NotAuthorised, ServerTrouble
+
+T = TypeVar("T")
+
+FIRST_S: Final = 0.25
+LONGEST_S: Final = 30.0
+LOGIN_S: Final = 15.0
+"""Between tries while the token is refused: somebody has to log in, or another part of the daemon renews it."""
+
+
+def pause(attempt: int, error: BaseException | None = None) -> float:
+    """Seconds before try `attempt` + 1: doubling with jitter, so a thousand daemons do not return in one instant
+    after an outage; never sooner than the server asked."""
+    if isinstance(error, NotAuthorised):
+        return LOGIN_S * random.uniform(0.8, 1.2)
+    wanted = min(LONGEST_S, FIRST_S * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1.0)
+    asked = error.retry_after_s if isinstance(error, ServerTrouble) else None
+    return max(wanted, asked or 0.0)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same request may succeed later."""
+    return isinstance(error, ControlError) and error.transient
+
+
+async def retrying(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    within: float | None = None,
+    until: Callable[[BaseException], bool] = may_pass,
+    on_failure: Callable[[BaseException], None] = lambda _: None,
+) -> T:
+    """The answer of `ask`, asked again while `until` says that its error may pass, for `within` seconds (None: for as
+    long as it takes). Raises the last error."""
+    tries = AsyncRetrying(
+        sleep=asyncio.sleep,
+        stop=stop_never if within is None else stop_after_delay(within),
+        wait=lambda state: pause(state.attempt_number, _error(state)),
+        retry=retry_if_exception(until),
+        before_sleep=lambda state: on_failure(_error(state) or RuntimeError("no error")),
+        reraise=True,
+    )
+    return await tries(ask)
+
+
+def _error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
