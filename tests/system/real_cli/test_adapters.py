@@ -54,6 +54,7 @@ async def check(run: Run, want: Want, world: World) -> None:
     if want.output is not None:
         assert run.result.output.strip() == want.output.strip(), seen
         assert run.text().count(want.output.strip()) == 1, seen
+    assert run.result.output.strip().endswith(want.output_end), seen
     if want.usage is not None:
         got = run.usage()
         buckets = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
