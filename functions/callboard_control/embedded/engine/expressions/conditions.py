@@ -1,0 +1,135 @@
+"""Does an item satisfy a bound condition?"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+
+from callboard_control.embedded.engine import values
+from callboard_control.embedded.engine.expressions import syntax
+from callboard_control.embedded.engine.expressions.syntax import Node, PathElements
+from callboard_control.embedded.engine.values import SET_TYPES, Value
+
+_ORDER: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def holds(node: Node, item: Mapping[str, Value]) -> bool:
+    """Whether `item` (empty when there is none) satisfies `node`. Missing attributes and mixed types are not errors."""
+    match node:
+        case syntax.And(terms):
+            return all(holds(term, item) for term in terms)
+        case syntax.Or(terms):
+            return any(holds(term, item) for term in terms)
+        case syntax.Not(term):
+            return not holds(term, item)
+        case syntax.Compare(sign, left, right):
+            return _compare(sign, evaluate(left, item), evaluate(right, item))
+        case syntax.Between(operand, low, high):
+            value = evaluate(operand, item)
+            return _compare(">=", value, evaluate(low, item)) and _compare("<=", value, evaluate(high, item))
+        case syntax.In(operand, options):
+            value = evaluate(operand, item)
+            return value is not None and any(evaluate(option, item) == value for option in options)
+        case syntax.Call(name, arguments):
+            return _FUNCTIONS[name](*(evaluate(argument, item) for argument in arguments))
+        case _:
+            raise AssertionError(f"{node} is no condition")
+
+
+def evaluate(node: Node, item: Mapping[str, Value]) -> Value | None:
+    """The value of an operand of a condition, None when the item has no such attribute."""
+    match node:
+        case syntax.Path(elements):
+            return lookup(item, elements)
+        case syntax.Literal(_, value):
+            return value
+        case syntax.Call("size", (argument,)):
+            return _size(evaluate(argument, item))
+        case _:
+            raise AssertionError(f"{node} is no operand")
+
+
+def lookup(item: Mapping[str, Value], path: PathElements) -> Value | None:
+    """The value at a document path, None when there is none."""
+    current = item.get(str(path[0]))
+    for element in path[1:]:
+        if current is None:
+            return None
+        if isinstance(element, str):
+            current = current.get("M", {}).get(element)
+        else:
+            elements = current.get("L", ())
+            current = elements[element] if element < len(elements) else None
+    return current
+
+
+def _compare(sign: str, left: Value | None, right: Value | None) -> bool:
+    if left is None or right is None:
+        # Seen on DynamoDB: a missing attribute is not equal to anything, even to another missing one.
+        return sign == "<>"
+    if sign == "=":
+        return left == right
+    if sign == "<>":
+        return left != right
+    order = values.compare(left, right)
+    return order is not None and _ORDER[sign](order, 0)
+
+
+def _size(value: Value | None) -> Value | None:
+    if value is None:
+        return None
+    letter, content = next(iter(value.items()))
+    if letter == "S":
+        return {"N": str(values.text_size(content))}
+    if letter == "B":
+        return {"N": str(len(values.raw(value)))}
+    if letter in ("N", "BOOL", "NULL"):
+        return None
+    return {"N": str(len(content))}
+
+
+def _exists(value: Value | None) -> bool:
+    return value is not None
+
+
+def _not_exists(value: Value | None) -> bool:
+    return value is None
+
+
+def _has_type(value: Value | None, type_name: Value | None) -> bool:
+    return value is not None and type_name is not None and values.kind(value) == type_name["S"]
+
+
+def _begins_with(value: Value | None, prefix: Value | None) -> bool:
+    if value is None or prefix is None or values.kind(value) != values.kind(prefix):
+        return False
+    if "S" in value:
+        return str(value["S"]).startswith(prefix["S"])
+    return "B" in value and values.raw(value).startswith(values.raw(prefix))
+
+
+def _contains(value: Value | None, part: Value | None) -> bool:
+    if value is None or part is None:
+        return False
+    letter, content = next(iter(value.items()))
+    if letter == "L":
+        return part in content
+    if letter in SET_TYPES:
+        return part.get(SET_TYPES[letter]) in content
+    if letter == "S":
+        return "S" in part and part["S"] in content
+    return letter == "B" and "B" in part and values.raw(part) in values.raw(value)
+
+
+_FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "attribute_exists": _exists,
+    "attribute_not_exists": _not_exists,
+    "attribute_type": _has_type,
+    "begins_with": _begins_with,
+    "contains": _contains,
+}

@@ -1,0 +1,224 @@
+"""TransactWriteItems and TransactGetItems: all or nothing, with one reason an action when it is nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from callboard_control.embedded.engine import capacity, keys, params, rows, schema
+from callboard_control.embedded.engine.core import Core
+from callboard_control.embedded.engine.errors import EngineError, serialization, transaction_canceled, validation
+from callboard_control.embedded.engine.expressions.projections import project
+from callboard_control.embedded.engine.expressions.scope import Scope
+from callboard_control.embedded.engine.operations import writes
+from callboard_control.embedded.engine.operations.writes import Write
+from callboard_control.embedded.engine.rows import Change
+from callboard_control.embedded.engine.storage import Plan, Statement
+
+_MAX_ACTIONS = 100
+_MAX_BYTES = 4 * 1024 * 1024
+_TOKEN_SECONDS = 600  # "a client request token is valid for 10 minutes after the first request that uses it"
+_COMMON = {
+    "TableName",
+    "ConditionExpression",
+    "ExpressionAttributeNames",
+    "ExpressionAttributeValues",
+    "ReturnValuesOnConditionCheckFailure",
+}
+_ACTIONS = {
+    writes.PUT: _COMMON | {"Item"},
+    writes.UPDATE: _COMMON | {"Key", "UpdateExpression"},
+    writes.DELETE: _COMMON | {"Key"},
+    writes.CHECK: _COMMON | {"Key"},
+}
+_REQUIRED = {writes.UPDATE: "UpdateExpression", writes.CHECK: "ConditionExpression"}
+# How the error of one action is named among the reasons. Other errors (no such table) fail the request itself.
+_REASONS = {"ConditionalCheckFailedException": "ConditionalCheckFailed", "ValidationException": "ValidationError"}
+_DUPLICATE = "Transaction request cannot include multiple operations on one item"
+
+
+def transact_write_items(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """TransactWriteItems. With a ClientRequestToken, a repeat within 10 minutes answers again and changes nothing."""
+    params.only(
+        request, {"TransactItems", "ClientRequestToken", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"}
+    )
+    params.choice(request, "ReturnItemCollectionMetrics", ("SIZE", "NONE"), "NONE")
+    mode = capacity.mode(request)
+    token = _token(request)
+    asked = [_action(entry) for entry in _entries(request)]
+    digest = _digest(request)
+
+    def work(connection: sqlite3.Connection) -> Plan:
+        located = _located(core, connection, asked)
+        remembered: list[Statement] = []
+        if token is not None:
+            if _seen(connection, token, digest, core.clock()):
+                return Plan(_repeated(connection, located, mode))
+            remembered = _remember(token, digest, core.clock())
+        changes = _decide(connection, located)
+        usage = capacity.Usage()
+        for changed in changes:
+            usage.write(changed, factor=2)
+        statements = [statement for changed in changes for statement in _statements(changed)]
+        return Plan(usage.many(mode, transaction=True), [*remembered, *statements], changes)
+
+    return core.storage.write(work)
+
+
+def _entries(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = params.objects(request, "TransactItems")
+    if not 1 <= len(entries) <= _MAX_ACTIONS:
+        rule = f"Member must have length less than or equal to {_MAX_ACTIONS}, Member must have length greater than or equal to 1"
+        raise validation(params.constraint(f"'[{len(entries)} items]'", "transactItems", rule))
+    return entries
+
+
+def _action(entry: Mapping[str, Any]) -> Write:
+    given = [name for name, value in entry.items() if value is not None]
+    if len(given) != 1:
+        raise validation("TransactItems can only contain one of Check, Put, Update or Delete")
+    verb = given[0]
+    if verb not in _ACTIONS:
+        raise validation(f"TransactItems can only contain one of Check, Put, Update or Delete, not {verb}")
+    part = params.mapping(entry, verb)
+    params.only(part, _ACTIONS[verb])
+    required = _REQUIRED.get(verb)
+    if required is not None and part.get(required) is None:
+        path = f"transactItems.1.member.{verb[0].lower()}{verb[1:]}.{required[0].lower()}{required[1:]}"
+        raise validation(params.constraint("null", path, "Member must not be null"))
+    return writes.read(verb, part)
+
+
+_Located = list[tuple[Write, schema.Table, keys.RowKey]]
+
+
+def _located(core: Core, connection: sqlite3.Connection, asked: list[Write]) -> _Located:
+    located: _Located = []
+    seen: set[tuple[str, keys.RowKey]] = set()
+    for write in asked:
+        table = core.table(connection, write.table_name)
+        key = write.locate(table)
+        if (table.name, key) in seen:
+            raise validation(_DUPLICATE)
+        seen.add((table.name, key))
+        located.append((write, table, key))
+    return located
+
+
+def _decide(connection: sqlite3.Connection, located: _Located) -> list[Change]:
+    changes: list[Change] = []
+    reasons: list[dict[str, Any]] = []
+    size = 0
+    for write, table, key in located:
+        try:
+            changed = write.decide(table, key, rows.find(connection, table, key))
+        except EngineError as error:
+            if error.code not in _REASONS:
+                raise
+            reasons.append({"Code": _REASONS[error.code], "Message": error.message, **error.fields})
+            continue
+        reasons.append({"Code": "None"})
+        changes.append(changed)
+        size += changed.after.size if changed.after is not None and write.verb != writes.CHECK else 0
+    if len(changes) < len(located):
+        raise transaction_canceled(reasons)
+    if size > _MAX_BYTES:
+        raise validation("Total size of the items in the transaction exceeds the limit of 4 MB")
+    return changes
+
+
+def _statements(changed: Change) -> list[Statement]:
+    # A condition check leaves before and after the same object.
+    return [] if changed.after is changed.before else list(rows.statements(changed))
+
+
+# Request tokens
+
+
+def _token(request: Mapping[str, Any]) -> str | None:
+    token = request.get("ClientRequestToken")
+    if token is None:
+        return None
+    if not isinstance(token, str):
+        raise serialization("Unexpected value type in payload: ClientRequestToken takes a string")
+    if not 1 <= len(token) <= 36:
+        rule = "Member must have length less than or equal to 36, Member must have length greater than or equal to 1"
+        raise validation(params.constraint(f"'{token}'", "clientRequestToken", rule))
+    return token
+
+
+def _digest(request: Mapping[str, Any]) -> bytes:
+    """A fingerprint of everything in the request but the token."""
+    rest = {name: value for name, value in request.items() if name != "ClientRequestToken"}
+    return hashlib.blake2b(json.dumps(rest, sort_keys=True, default=list).encode(), digest_size=16).digest()
+
+
+def _seen(connection: sqlite3.Connection, token: str, digest: bytes, now: float) -> bool:
+    row = connection.execute("SELECT digest, created FROM tokens WHERE token = ?", (token,)).fetchone()
+    if row is None or now - row[1] > _TOKEN_SECONDS:
+        return False
+    if row[0] != digest:
+        raise EngineError(
+            "IdempotentParameterMismatchException",
+            "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token "
+            "with different requests, unless the requests are identical",
+        )
+    return True
+
+
+def _remember(token: str, digest: bytes, now: float) -> list[Statement]:
+    return [
+        ("DELETE FROM tokens WHERE created < ?", (now - _TOKEN_SECONDS,)),
+        ("INSERT OR REPLACE INTO tokens (token, digest, created) VALUES (?, ?, ?)", (token, digest, now)),
+    ]
+
+
+def _repeated(connection: sqlite3.Connection, located: _Located, mode: str) -> dict[str, Any]:
+    """The answer to a repeat: it costs the reading of the items."""
+    usage = capacity.Usage()
+    for _, table, key in located:
+        stored = rows.find(connection, table, key)
+        usage.read(table.name, 2 * capacity.read_units(stored.size if stored else 0, consistent=True))
+    return usage.many(mode, transaction=True)
+
+
+# Reading
+
+
+def transact_get_items(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """TransactGetItems: all items as of one moment."""
+    params.only(request, {"TransactItems", "ReturnConsumedCapacity"})
+    mode = capacity.mode(request)
+    asked = []
+    for entry in _entries(request):
+        params.only(entry, {"Get"})
+        part = params.mapping(entry, "Get")
+        params.only(part, {"TableName", "Key", "ProjectionExpression", "ExpressionAttributeNames"})
+        scope = Scope(part)
+        paths = scope.projection()
+        scope.finish()
+        asked.append((schema.table_name(part), params.mapping(part, "Key"), paths))
+    usage = capacity.Usage()
+    responses: list[dict[str, Any]] = []
+    size = 0
+    with core.storage.read(snapshot=True) as connection:
+        seen: set[tuple[str, keys.RowKey]] = set()
+        for name, given, paths in asked:
+            table = core.table(connection, name)
+            _, key = keys.given_key(table, given)
+            if (name, key) in seen:
+                raise validation(_DUPLICATE)
+            seen.add((name, key))
+            stored = rows.find(connection, table, key)
+            size += stored.size if stored else 0
+            usage.read(name, 2 * capacity.read_units(stored.size if stored else 0, consistent=True))
+            if stored is None:
+                responses.append({})
+            else:
+                responses.append({"Item": stored.item if paths is None else project(stored.item, paths)})
+    if size > _MAX_BYTES:
+        raise validation("Total size of the items in the transaction exceeds the limit of 4 MB")
+    return {"Responses": responses, **usage.many(mode, transaction=True)}
