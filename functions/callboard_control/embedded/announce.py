@@ -1,0 +1,31 @@
+"""What a person sees when the gateway is up: where it is, and at the first start the very commands to type."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from callboard_control.embedded.gateway import Gateway
+
+FIRST_STEPS = """
+Nobody has logged in yet. In another terminal of this machine:
+
+  callboard login --server {url} --bootstrap {secret_file}
+  callboard daemon start
+  callboard agent create scout
+  callboard run "write a haiku about this folder" --agent scout --follow
+"""
+
+
+def announcement(gateway: Gateway) -> str:
+    text = f"Callboard is up at {gateway.url} (data in {gateway.data}). Ctrl-C stops it.\n"
+    secret_file = gateway.bootstrap_secret_file
+    if secret_file is not None:
+        text += FIRST_STEPS.format(url=gateway.url, secret_file=secret_file)
+    return text
+
+
+def announce(gateway: Gateway) -> None:
+    sys.stdout.write(announcement(gateway))
+    sys.stdout.flush()
