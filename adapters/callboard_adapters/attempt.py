@@ -1,0 +1,364 @@
+"""One process of a run: its bytes to the adapter, the adapter's wishes to the process, and its end.
+
+`Attempt` is the listener of a `Child`; everything in it runs on the event loop, in the order the bytes came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from callboard_adapters import outcome, redact
+from callboard_adapters.base import (
+    Adapter,
+    Alive,
+    CloseStdin,
+    HandshakeDone,
+    Launch,
+    Output,
+    ProcessExit,
+    ReadFiles,
+    Relaunch,
+    Reply,
+    RunCommand,
+    SessionId,
+    Stop,
+    StopCause,
+    Timer,
+    TurnEnded,
+    TurnResumed,
+    Usage,
+)
+from callboard_adapters.messages import Message, MessageType, TokenUsage
+from callboard_adapters.outcome import Stopped
+from callboard_adapters.process import tree
+from callboard_adapters.process.child import Child
+from callboard_adapters.process.framing import LineFramer, LineTooLong
+from callboard_adapters.process.sweep import end_group, sweep
+from callboard_adapters.requests import Requests
+from callboard_adapters.stream import MessageStream
+from callboard_adapters.watchdogs import Watchdogs
+
+STDERR_TAIL = 4096  # bytes
+_DRAIN = 2.0  # seconds somebody else may hold the pipes after the leader has ended
+_DRAIN_AFTER_TURN = 0.2
+_AFTER_STDOUT = 5.0  # seconds a process may live on after closing stdout
+_AFTER_CANCEL = 1.0  # seconds to exit in after the protocol has confirmed a cancel
+_MAX_STDERR_LINE = 1 << 20
+
+
+@dataclass(slots=True)
+class RunState:
+    """What outlives one process of a run."""
+
+    stream: MessageStream
+    watchdogs: Watchdogs
+    usage: dict[str, TokenUsage] = field(default_factory=dict)
+    session_id: str = ""
+    lines: int = 0
+    bytes: int = 0
+
+    def say(self, message: Message, now: float) -> None:
+        self.watchdogs.message(message, now)
+        self.stream.put(message)
+
+
+class Attempt:
+    def __init__(self, adapter: Adapter, launch: Launch, state: RunState, run_id: str, requests: Requests) -> None:
+        self._adapter = adapter
+        self._launch = launch
+        self._state = state
+        self._run_id = run_id
+        self._requests = requests
+        self._loop = asyncio.get_running_loop()
+        self._framer = LineFramer()
+        self._stderr_framer = LineFramer(_MAX_STDERR_LINE)
+        self._stderr = bytearray()
+        self._child: Child | None = None
+        self._wake = asyncio.Event()
+        self._turn_over = asyncio.Event()
+        self._ended_in_time = False
+        self._deaf = False
+        self._grace: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.stopped: Stopped | None = None
+        self.relaunch: Relaunch | None = None
+        self._handlers: dict[type, Callable[..., None]] = {
+            SessionId: self._on_session_id,
+            Usage: self._on_usage,
+            Reply: lambda o: self._write(o.data),
+            CloseStdin: lambda o: self._close_stdin(),
+            Timer: self._on_timer,
+            HandshakeDone: lambda o: self._ready(),
+            Alive: lambda o: self._state.watchdogs.alive(self._loop.time()),
+            TurnEnded: self._on_turn_ended,
+            TurnResumed: self._on_turn_resumed,
+            Stop: lambda o: self.stop(Stopped(StopCause.ADAPTER, o.failure.detail, o.failure)),
+            Relaunch: self._on_relaunch,
+            ReadFiles: self._on_request,
+            RunCommand: self._on_request,
+        }
+
+    # the life of the process -----------------------------------------------------
+
+    async def start(self, argv: Sequence[str], env: dict[str, str], cwd: str) -> None:
+        """Raises OSError or ValueError when the system refuses."""
+        feeds = bool(self._launch.stdin) or self._launch.keep_stdin
+        self._child = await Child.start(argv, env=env, cwd=cwd, stdin=feeds, listener=self)
+        if self._launch.stdin:
+            self._child.write(self._launch.stdin)
+        if not self._launch.keep_stdin:
+            self._child.close_stdin()
+        self._arm()
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child else None
+
+    async def run(self) -> ProcessExit:
+        """From the started process to the moment nothing of it is left."""
+        child = self._child
+        assert child is not None, "start() comes first"
+        await self._wake.wait()
+        if not child.exited.is_set():
+            if self.stopped is not None and self.stopped.cause is StopCause.CANCEL:
+                await self._cancel_politely(child)
+            child.close_stdin()
+            await end_group(child, self._adapter.capabilities.timeouts.term_grace)
+        await self._drain(child)
+        self._disarm()
+        return self._exit(child)
+
+    def stop(self, stopped: Stopped) -> None:
+        """End the process for this reason; the first reason counts, and none counts after the turn has ended."""
+        if self.stopped is None and not self._ended_in_time:
+            self.stopped = stopped
+        self._wake.set()
+
+    def cancel(self) -> None:
+        self.stop(Stopped(StopCause.CANCEL, "cancelled by the caller"))
+
+    def kill_now(self) -> None:
+        """Without waiting for anything: the event loop is going away."""
+        self._deaf = True
+        self._disarm()
+        if self._child is None:
+            return
+        found = tree.run_processes(self._run_id, self._child.identity)
+        self._child.signal_group(signal.SIGKILL)
+        tree.signal_all(found, signal.SIGKILL)
+        self._child.close()
+
+    async def _cancel_politely(self, child: Child) -> None:
+        asked = self._ask(self._adapter.cancel)
+        if not any(isinstance(o, Reply) for o in asked):
+            return
+        grace = self._adapter.capabilities.timeouts.cancel_grace
+        await _first(grace, child.exited, self._turn_over)
+        if self._turn_over.is_set():
+            child.close_stdin()
+            await _first(_AFTER_CANCEL, child.exited)
+
+    async def _drain(self, child: Child) -> None:
+        """After the leader: the rest of its output, then everything it left behind, then the last line."""
+        closed = await child.pipes_closed(_DRAIN_AFTER_TURN if self._turn_over.is_set() or self.stopped else _DRAIN)
+        await sweep(self._run_id, child.identity)
+        if not closed:
+            await child.pipes_closed(_DRAIN_AFTER_TURN)
+        last = self._framer.close()
+        if last:
+            self._line(last)
+        rest = self._stderr_framer.close()
+        if rest:
+            self._ask(self._adapter.receive_stderr, rest)
+        await self._requests.settled()
+        self._deaf = True
+        child.close()
+
+    def _exit(self, child: Child) -> ProcessExit:
+        code = child.returncode
+        self._state.lines += self._framer.lines
+        self._state.bytes += self._framer.bytes
+        return ProcessExit(
+            code=code if code is None or code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            cause=self.stopped.cause if self.stopped else None,
+            turn_ended=self._ended_in_time,
+            stderr_tail=redact.diagnostic(self._stderr.decode("utf-8", "ignore")).strip(),
+            stdin_broken=child.stdin_broken,
+        )
+
+    # the child's side ------------------------------------------------------------
+
+    def stdout_data(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        try:
+            lines = self._framer.feed(data)
+        except LineTooLong as error:
+            self._deaf = True
+            self.stop(Stopped(StopCause.LINE_TOO_LONG, str(error)))
+            return
+        for line in lines:
+            self._line(line)
+
+    def stdout_ended(self) -> None:
+        child = self._child
+        if child is None or child.exited.is_set() or self._deaf:
+            return
+        child.close_stdin()
+        ended = Stopped(
+            StopCause.STDOUT_CLOSED, f"the CLI closed its output and did not exit within {_AFTER_STDOUT:g} s"
+        )
+        if self._grace is None:
+            self._grace = self._loop.call_later(_AFTER_STDOUT, self.stop, ended)
+
+    def stderr_data(self, data: bytes) -> None:
+        self._stderr = (self._stderr + data)[-STDERR_TAIL:]
+        if self._deaf:
+            return
+        try:
+            lines = self._stderr_framer.feed(data)
+        except LineTooLong:
+            self._stderr_framer = LineFramer(_MAX_STDERR_LINE)  # the tail keeps its end, the adapter does without
+            return
+        for line in lines:
+            self._ask(self._adapter.receive_stderr, line)
+
+    def exited(self) -> None:
+        self._wake.set()
+
+    # the adapter's side ----------------------------------------------------------
+
+    def do(self, outputs: Iterable[Output]) -> None:
+        """Carry out what the adapter said, in order."""
+        state = self._state
+        for output in outputs:
+            if type(output) is Message:
+                before = state.watchdogs.waits_for
+                state.say(output, self._loop.time())
+                if state.watchdogs.waits_for != before:
+                    self._arm()
+            else:
+                self._handlers[type(output)](output)
+
+    def _line(self, line: bytes) -> None:
+        if self._deaf:  # the line before it ended the run
+            return
+        self._ask(self._adapter.receive, line)
+        if not self._adapter.capabilities.explicit_handshake:
+            self._ready()
+
+    def _ask(self, call: Callable[..., Sequence[Output]], *args: object) -> Sequence[Output]:
+        try:
+            outputs = call(*args)
+            if outputs:
+                self.do(outputs)
+            return outputs
+        except Exception as error:  # noqa: BLE001 - an adapter's bug ends its run with a reason, not the host's loop
+            self._deaf = True
+            name = self._adapter.capabilities.name
+            text = f"the {name} adapter failed in {call.__name__}: {type(error).__name__}: {error}"
+            self.stop(Stopped(StopCause.BROKEN_ADAPTER, text))
+            return ()
+
+    def _ready(self) -> None:
+        if not self._state.watchdogs.is_ready:
+            self._state.watchdogs.ready(self._loop.time())
+            self._arm()
+
+    def _on_session_id(self, output: SessionId) -> None:
+        if output.value and output.value != self._state.session_id:
+            self._state.session_id = output.value
+            self.do([Message(MessageType.STATUS, status="running", session_id=output.value)])
+
+    def _on_usage(self, output: Usage) -> None:
+        self._state.usage = dict(output.by_model)
+
+    def _on_timer(self, output: Timer) -> None:
+        old = self._timers.pop(output.name, None)
+        if old is not None:
+            old.cancel()
+        if output.seconds is not None:
+            self._timers[output.name] = self._loop.call_later(output.seconds, self._tick, output.name)
+
+    def _tick(self, name: str) -> None:
+        self._timers.pop(name, None)
+        if not self._deaf:
+            self._ask(self._adapter.tick, name)
+
+    def _on_turn_ended(self, output: TurnEnded) -> None:
+        self._turn_over.set()
+        self._ended_in_time = self._ended_in_time or self.stopped is None
+        self._close_stdin()
+        self._set_grace(output.grace)
+
+    def _on_turn_resumed(self, output: TurnResumed) -> None:
+        if self.stopped is None:
+            self._turn_over.clear()
+            self._ended_in_time = False
+            self._set_grace(None)
+
+    def _set_grace(self, seconds: float | None) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
+        self._grace = None if seconds is None else self._loop.call_later(seconds, self._wake.set)
+
+    def _on_relaunch(self, output: Relaunch) -> None:
+        self.relaunch = output
+        self._deaf = True
+        self.stop(Stopped(StopCause.RELAUNCH, output.reason))
+
+    def _on_request(self, request: ReadFiles | RunCommand) -> None:
+        self._requests.start(request, self._ask)
+
+    def _write(self, data: bytes) -> None:
+        if self._child is not None:
+            self._child.write(data)
+
+    def _close_stdin(self) -> None:
+        if self._child is not None:
+            self._child.close_stdin()
+
+    # clocks ------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Wake up when the next clock may run out. Life only moves clocks back, so one timer is enough."""
+        upcoming = self._state.watchdogs.next()
+        if upcoming is None:
+            return
+        if self._watch is None or self._watch.cancelled() or upcoming[0] < self._watch.when():
+            if self._watch is not None:
+                self._watch.cancel()
+            self._watch = self._loop.call_at(upcoming[0], self._check)
+
+    def _check(self) -> None:
+        self._watch = None
+        upcoming = self._state.watchdogs.next()
+        if upcoming is None or self.stopped is not None or self._ended_in_time:
+            return
+        at, dog = upcoming
+        if at <= self._loop.time():
+            limit = self._state.watchdogs.limit_of(dog)
+            self.stop(outcome.watchdog_stop(dog, limit, self._adapter.capabilities.name))
+        else:
+            self._watch = self._loop.call_at(at, self._check)
+
+    def _disarm(self) -> None:
+        for handle in (self._watch, self._grace, *self._timers.values()):
+            if handle is not None:
+                handle.cancel()
+        self._timers.clear()
+
+
+async def _first(timeout: float, *events: asyncio.Event) -> None:
+    """Until one of `events` is set, at most `timeout` seconds."""
+    waits = [asyncio.ensure_future(e.wait()) for e in events]
+    try:
+        await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -1,0 +1,359 @@
+"""Stream JSON: the line protocol of Claude Code and its relatives (codebuddy, qwen).
+
+`StreamJson` turns lines into outputs and remembers what decides the end: the last `result`, the fallback answer, who
+is still working in the background, what the provider's API said. What a provider makes of that is its adapter's
+business (`StreamJsonAdapter`).
+
+One `assistant` event carries one content block; several events share a `message.id` and repeat its usage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, TurnResumed, Usage
+from callboard_adapters.dialects.ndjson import LineParser
+from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage
+
+_UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
+_ALIVE: tuple[Output, ...] = (Alive(),)
+SYNTHETIC = "<synthetic>"
+"""The model name under which the CLI speaks for itself, mostly to report an error."""
+
+_TEXT, _THINKING, _LOG = MessageType.TEXT, MessageType.THINKING, MessageType.LOG
+_QUIET_SYSTEM = frozenset({"init", "status", "thinking_tokens", "compact_boundary", "hook_started", "hook_response"})
+_BACKGROUND_OVER = frozenset({"completed", "failed"})
+
+
+class StreamJson:
+    """State of one process. Subclasses override the hooks at the end."""
+
+    def __init__(self) -> None:
+        self.parser = LineParser()
+        self.session_id = ""
+        self.model = ""
+        self.results: list[dict[str, Any]] = []
+        self.error_event: dict[str, Any] | None = None
+        self.api_status: int | None = None  # of the last retry or error the CLI announced
+        self.api_code: str | None = None
+        self.api_text = ""
+        self.retries = 0
+        self.stop_reason = ""
+        self.background: dict[str, str] = {}  # id → what it does, still running
+        self.dropped: list[str] = []  # background work that was killed
+        self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
+        self._answer_id: str | None = None
+        self._message_usage: dict[str, tuple[str, TokenUsage]] = {}
+        self._unknown: set[str] = set()
+        self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
+            "assistant": self._assistant,
+            "user": self._user,
+            "system": self._system,
+            "result": self._result,
+            "log": self._log,
+            "control_request": self._control_request,
+            "error": self._error,
+            "stream_event": lambda _: _ALIVE,
+            "control_response": lambda _: _ALIVE,
+            "control_cancel_request": lambda _: _ALIVE,
+            "keep_alive": lambda _: _ALIVE,
+            "rate_limit_event": lambda _: _ALIVE,
+        }
+
+    def receive(self, line: bytes) -> Sequence[Output]:
+        """One line. Never raises: an event of an unexpected shape is shown as a log message."""
+        event = self.parser.parse(line)
+        if event is None:
+            return self.parser.notices()
+        kind = event.get("type")
+        handler = self._handlers.get(kind) if type(kind) is str else None
+        try:
+            outputs = handler(event) if handler else self._unheard_of(f"event {kind!r}", event)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            outputs = self._unheard_of(f"shape of event {kind!r}", event)
+        if self.parser.has_notices:
+            return [*self.parser.notices(), *outputs]
+        return outputs
+
+    # events ----------------------------------------------------------------------
+
+    def _assistant(self, event: dict[str, Any]) -> Sequence[Output]:
+        message = event["message"]
+        parent = event.get("parent_tool_use_id") or ""
+        outputs: list[Output] = []
+        if self.results and not parent:
+            outputs.append(TurnResumed())
+        model = message.get("model") or ""
+        if model == SYNTHETIC or event.get("error"):
+            return [*outputs, *self._api_error_message(event, message)]
+        content = message.get("content")
+        if type(content) is str:
+            content = [{"type": "text", "text": content}]
+        self._blocks(content, parent, message.get("id"), outputs)
+        if not parent and message.get("stop_reason"):
+            self.stop_reason = message["stop_reason"]
+        usage = message.get("usage")
+        if usage and self._note_usage(message.get("id"), model, usage):
+            outputs.append(Usage(self.usage_by_message()))
+        return outputs
+
+    def _blocks(self, content: Any, parent: str, message_id: str | None, outputs: list[Output]) -> None:
+        for block in content or ():
+            kind = block["type"]
+            if kind == "text":
+                text = block["text"]
+                if text:
+                    outputs.append(Message(_TEXT, text, parent_call_id=parent))
+                    if not parent:
+                        self._note_answer(text, message_id)
+            elif kind == "thinking":
+                # The text is in `thinking`; an early reading of the protocol looked in `text` and lost it.
+                thought = block.get("thinking") or block.get("text")
+                if thought:
+                    outputs.append(Message(_THINKING, thought, parent_call_id=parent))
+            elif kind == "tool_use" or kind.endswith("_tool_use"):
+                outputs.append(
+                    Message(
+                        MessageType.TOOL_USE,
+                        tool=block.get("name") or kind,
+                        call_id=block.get("id") or "",
+                        parent_call_id=parent,
+                        input=_mapping(block.get("input")),
+                    )
+                )
+                if not parent:
+                    self.answer = ""
+            elif kind.endswith("tool_result"):
+                outputs.append(self._tool_result(block, parent))
+            elif kind == "redacted_thinking":
+                outputs.append(Alive())
+            else:
+                outputs += self._unheard_of(f"content block {kind!r}", block)
+
+    def _note_answer(self, text: str, message_id: str | None) -> None:
+        # Several text blocks of one message are one answer; another message's text replaces it.
+        same = message_id is not None and message_id == self._answer_id
+        self.answer = self.answer + text if same else text
+        self._answer_id = message_id
+
+    def _user(self, event: dict[str, Any]) -> Sequence[Output]:
+        content = event["message"].get("content")
+        if type(content) is not list:
+            return _ALIVE  # what the CLI tells the model by itself
+        parent = event.get("parent_tool_use_id") or ""
+        outputs: list[Output] = []
+        for block in content:
+            if type(block) is dict and block.get("type") == "tool_result":
+                outputs.append(self._tool_result(block, parent))
+        return outputs or _ALIVE
+
+    def _tool_result(self, block: dict[str, Any], parent: str) -> Message:
+        content = block.get("content")
+        call_id = block.get("tool_use_id") or ""
+        if type(content) is not str and _launched_async(content):
+            self.background.setdefault(call_id, "an asynchronous agent")
+        return Message(
+            MessageType.TOOL_RESULT,
+            call_id=call_id,
+            parent_call_id=parent,
+            output=content if type(content) is str else flatten(content),
+            status="failed" if block.get("is_error") else "completed",
+        )
+
+    def _system(self, event: dict[str, Any]) -> Sequence[Output]:
+        outputs: list[Output] = []
+        session_id = event.get("session_id")
+        if session_id and session_id != self.session_id:
+            self.session_id = session_id
+            outputs.append(SessionId(session_id))
+        subtype = event.get("subtype")
+        if subtype == "init":
+            self.model = event.get("model") or self.model
+        elif subtype in ("api_retry", "retry"):
+            outputs += self._retry(event)
+        elif subtype == "task_started":
+            if event.get("is_backgrounded"):
+                self.background[event["task_id"]] = str(event.get("description") or event.get("task_type") or "a task")
+        elif subtype == "task_notification":
+            outputs += self._task_over(event)
+        elif subtype not in _QUIET_SYSTEM and not str(subtype).startswith(("task_", "hook_")):
+            outputs += self._unheard_of(f"system event {subtype!r}", event)
+        return outputs or _ALIVE
+
+    def _retry(self, event: dict[str, Any]) -> list[Output]:
+        self.retries += 1
+        status = event.get("error_status")
+        self.api_status = status if type(status) is int else None
+        self.api_code = str(event["error"]) if event.get("error") else None
+        said = " ".join(str(p) for p in (self.api_status, self.api_code) if p) or "no answer"
+        delay = event.get("retry_delay_ms")
+        wait = f", next in {delay / 1000:.1f} s" if isinstance(delay, int | float) else ""
+        text = f"the provider said {said}: attempt {event.get('attempt', '?')} of {event.get('max_retries', '?')}{wait}"
+        self.api_text = text
+        return [Message(MessageType.STATUS, text, status="retrying"), *self.on_retry(event)]
+
+    def _task_over(self, event: dict[str, Any]) -> list[Output]:
+        what = self.background.pop(event["task_id"], None)
+        self.background.pop(event.get("tool_use_id") or "", None)
+        status = event.get("status")
+        if status in _BACKGROUND_OVER:
+            # Its report starts another turn, also when the first result has been printed already.
+            return [TurnResumed()] if self.results else []
+        if what is not None:
+            self.dropped.append(what)
+        return []
+
+    def _result(self, event: dict[str, Any]) -> Sequence[Output]:
+        self.results.append(event)
+        outputs: list[Output] = []
+        session_id = event.get("session_id")
+        if session_id and session_id != self.session_id:
+            self.session_id = session_id
+            outputs.append(SessionId(session_id))
+        outputs += self.on_result(event)
+        return outputs
+
+    def _api_error_message(self, event: dict[str, Any], message: dict[str, Any]) -> list[Output]:
+        """The CLI speaking in the assistant's place: an error text is never an answer."""
+        text = flatten(message.get("content"))
+        if not (event.get("error") or event.get("is_api_error_message")):
+            return [Message(_LOG, text, level="info")] if text else list(_ALIVE)
+        self.api_code = str(event.get("api_error_type") or event.get("error") or "") or self.api_code
+        status = event.get("api_error_status")
+        self.api_status = status if type(status) is int else self.api_status
+        self.api_text = text or self.api_text
+        return [Message(MessageType.ERROR, text)] if text else []
+
+    def _log(self, event: dict[str, Any]) -> Sequence[Output]:
+        log = event["log"]
+        return [Message(_LOG, str(log.get("message") or ""), level=str(log.get("level") or "info"))]
+
+    def _error(self, event: dict[str, Any]) -> Sequence[Output]:
+        """A top-level error is the last word: a CLI was seen to wait for more input after it, for ever."""
+        self.error_event = event
+        return [Message(MessageType.ERROR, error_text(event)), TurnEnded()]
+
+    def _control_request(self, event: dict[str, Any]) -> Sequence[Output]:
+        request = event["request"]
+        request_id = event["request_id"]
+        if request.get("subtype") != "can_use_tool":
+            body = {"subtype": "error", "request_id": request_id, "error": f"no {request.get('subtype')} here"}
+        else:
+            body = {"subtype": "success", "request_id": request_id, "response": self.permission(request)}
+        return [Reply(encode({"type": "control_response", "response": body})), Alive()]
+
+    def _unheard_of(self, what: str, event: Any) -> list[Output]:
+        """A newer CLI says something unknown here: it goes out as a log, the first of its kind as a warning."""
+        first = what not in self._unknown
+        self._unknown.add(what)
+        shown = json.dumps(event, ensure_ascii=True, default=str)[:_UNKNOWN_SHOWN]
+        return [Message(_LOG, f"unknown {what}: {shown}", level="warn" if first else "debug")]
+
+    # usage by message, for runs that end without a result -------------------------------
+
+    def _note_usage(self, message_id: str | None, model: str, usage: dict[str, Any]) -> bool:
+        """Keep a message's usage once, whatever number of events repeats it. True when it was news."""
+        key = message_id or f"#{len(self._message_usage)}"
+        new = self.message_usage(usage)
+        if self._message_usage.get(key) == (model, new):
+            return False
+        self._message_usage[key] = (model, new)
+        return True
+
+    def usage_by_message(self) -> dict[str, TokenUsage]:
+        """The sum over messages, per model. Output tokens are a lower bound: they are stated as a message begins."""
+        total: dict[str, TokenUsage] = {}
+        for model, usage in self._message_usage.values():
+            add_usage(total, model or self.model or "unknown", usage)
+        return total
+
+    # hooks -----------------------------------------------------------------------
+
+    def on_result(self, event: dict[str, Any]) -> Sequence[Output]:
+        return [TurnEnded()]
+
+    def on_retry(self, event: dict[str, Any]) -> Sequence[Output]:
+        return ()
+
+    def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
+        """Anthropic's buckets, which do not overlap. Relatives that count cached input twice override this."""
+        return anthropic_usage(usage)
+
+    def permission(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to "may I use this tool": yes, in the foreground. A question to a person is denied."""
+        if request.get("tool_name") == "AskUserQuestion":
+            return {
+                "behavior": "deny",
+                "message": "Nobody can answer in this run. Decide yourself and say which assumption you made.",
+            }
+        tool_input = dict(request.get("input") or {})
+        if tool_input.get("run_in_background") is True:
+            tool_input["run_in_background"] = False  # the run ends with its turn, and would take the work with it
+        return {"behavior": "allow", "updatedInput": tool_input}
+
+
+def encode(value: Any) -> bytes:
+    """One line of the protocol. ASCII only: a raw U+2028 would end the line for some readers."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def user_message(prompt: str) -> bytes:
+    """The prompt as the protocol's input line."""
+    return encode({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}})
+
+
+def interrupt_request(request_id: str = "callboard-interrupt") -> bytes:
+    return encode({"type": "control_request", "request_id": request_id, "request": {"subtype": "interrupt"}})
+
+
+def flatten(content: Any) -> str:
+    """Content as text: a string as it is, text blocks joined by line ends, anything else as JSON."""
+    if content is None:
+        return ""
+    if type(content) is str:
+        return content
+    if type(content) is list and content and all(type(b) is dict and type(b.get("text")) is str for b in content):
+        return "\n".join(b["text"] for b in content)
+    return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def error_text(event: dict[str, Any]) -> str:
+    """The sentence in an `error` event or an `error` field, whatever its nesting."""
+    error = event.get("error", event)
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("type") or error
+    return flatten(error)
+
+
+def anthropic_usage(usage: dict[str, Any]) -> TokenUsage:
+    return TokenUsage(
+        count(usage.get("input_tokens")),
+        count(usage.get("output_tokens")),
+        count(usage.get("cache_read_input_tokens")),
+        count(usage.get("cache_creation_input_tokens")),
+    )
+
+
+def count(value: Any) -> int:
+    """A token count; whatever is not a number ≥ 0 is 0."""
+    return int(value) if isinstance(value, int | float) and value == value and 0 <= value < 2**53 else 0
+
+
+def _mapping(value: Any) -> dict[str, Any] | None:
+    if type(value) is dict:
+        return value
+    return None if value is None else {"value": value}
+
+
+def _launched_async(content: Any) -> bool:
+    items = content if isinstance(content, list) else [content]
+    return any(
+        isinstance(i, dict)
+        and (
+            i.get("status") == "async_launched"
+            or (isinstance(i.get("content"), list) and _launched_async(i["content"]))
+        )
+        for i in items
+    )

@@ -1,0 +1,70 @@
+"""The stop ladder. Every rung is bounded; after the last one nothing of the run is alive.
+
+close stdin  →  TERM to the group  →  `grace` seconds  →  KILL to the group
+then, however the leader ended:  TERM to what it left  →  a moment  →  KILL, again and again until nobody is found
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+
+from callboard_adapters.process import tree
+from callboard_adapters.process.child import Child
+from callboard_adapters.process.tree import Proc
+
+_AFTER_KILL = 2.0  # seconds until a killed leader is given up on (it hangs in the kernel)
+_LEFT_GRACE = 0.5  # seconds a survivor has between TERM and KILL
+_SWEEP_LIMIT = 4.0  # seconds in all; processes that are born while we kill are found again until then
+_ROUND = 0.03
+
+
+async def end_group(child: Child, grace: float) -> None:
+    """End the leader and its group: TERM, then KILL after `grace` seconds."""
+    child.signal_group(signal.SIGTERM)
+    child.signal_group(signal.SIGCONT)  # a stopped process does not hear TERM
+    if await _exits(child, grace):
+        return
+    child.signal_group(signal.SIGKILL)
+    await _exits(child, _AFTER_KILL)
+
+
+async def sweep(run_id: str, leader: Proc | None) -> list[int]:
+    """End everything of the run that is still alive. The pids that could not be ended (normally none)."""
+    deadline = time.monotonic() + _SWEEP_LIMIT
+    known: set[Proc] = set()
+    sig = signal.SIGTERM
+    while True:
+        known |= await asyncio.to_thread(tree.run_processes, run_id, leader, known)
+        living = {p for p in known if not p.zombie and _alive(p)}
+        tree.reap_zombies(known)
+        if not living or time.monotonic() > deadline:
+            tree.reap_strays()
+            return sorted(p.pid for p in living)
+        tree.signal_all(living, sig)
+        if sig is signal.SIGTERM:
+            tree.signal_all(living, signal.SIGCONT)
+            await _gone(living, _LEFT_GRACE)
+            sig = signal.SIGKILL
+        else:
+            await _gone(living, _ROUND)
+
+
+async def _exits(child: Child, timeout: float) -> bool:
+    try:
+        await asyncio.wait_for(child.exited.wait(), timeout)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _gone(procs: set[Proc], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and any(map(_alive, procs)):  # noqa: ASYNC110 - the kernel sets no event for us here
+        await asyncio.sleep(_ROUND)
+
+
+def _alive(proc: Proc) -> bool:
+    now = tree.identify(proc.pid)
+    return now is not None and now.started == proc.started and not now.zombie

@@ -1,0 +1,46 @@
+"""Which providers there are: a table for ours, the entry-point group `callboard.adapters` for everybody else's.
+
+Adapters are imported when they are asked for, so a broken plugin breaks its own provider and nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from callboard_adapters.base import Adapter
+from callboard_adapters.errors import ProviderClash, UnknownProvider
+
+GROUP = "callboard.adapters"
+BUILT_IN = {
+    "claude": "callboard_adapters.claude:ClaudeAdapter",
+    "echo": "callboard_adapters.echo:EchoAdapter",
+}
+
+
+def providers() -> list[str]:
+    """Every known provider, built-in and plugged in, in alphabetical order."""
+    return sorted({*BUILT_IN, *_plugins()})
+
+
+def adapter_class(name: str) -> type[Adapter]:
+    """The adapter of `name`. Raises `UnknownProvider`, or `ProviderClash` for a plugin with a built-in's name."""
+    plugin = _plugins().get(name)
+    if name in BUILT_IN:
+        if plugin is not None:
+            raise ProviderClash(name, plugin.dist.name if plugin.dist else plugin.value)
+        module, _, attribute = BUILT_IN[name].partition(":")
+        loaded = getattr(import_module(module), attribute)
+    elif plugin is not None:
+        loaded = plugin.load()
+    else:
+        raise UnknownProvider(name, providers())
+    if not (isinstance(loaded, type) and issubclass(loaded, Adapter)):
+        raise TypeError(f"{name}: {loaded!r} is not an Adapter class")
+    return loaded
+
+
+@cache
+def _plugins() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
