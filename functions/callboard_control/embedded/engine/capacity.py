@@ -1,8 +1,8 @@
 """Consumed capacity: request units by the developer guide's rules, and the ConsumedCapacity part of answers.
 
-Writes cost 1 unit per KB of the larger of the old and the new item; an index entry likewise, and a moved entry costs its
-deletion and its insertion. Reads cost 1 unit per 4 KB, half of it when eventually consistent. In a transaction the table's
-units double; index units do not (they are written after it, by replication: measured, not documented).
+Writes cost 1 unit per KB of the larger of the old and the new item; an index entry likewise, and a moved entry costs
+its deletion and its insertion. Reads cost 1 unit per 4 KB, half of it when eventually consistent. In a transaction
+the table's units double; index units do not (they are written after it, by replication: measured, not documented).
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ class Catalogue:
         return tables
 
     def forget(self) -> None:
-        """Read everything anew at the next look: after a rollback the same version number may come to mean another schema."""
+        """Read everything anew at the next look: after a rollback the same version number may come to mean another
+        schema."""
         self._cached = (-1, {})
 
 
@@ -70,7 +71,8 @@ class Core:
         return table
 
     def reading(self, table: Table, index: Index | None) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection to query `table` or `index` with: an index may answer from an older state, if the injector says so."""
+        """A connection to query `table` or `index` with: an index may answer from an older state, if the injector
+        says so."""
         if index is None or self.faults is None:
             return self.storage.read()
         return self._lagging(self.faults, table, index)

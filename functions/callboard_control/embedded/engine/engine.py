@@ -47,10 +47,9 @@ _MESSAGES = {
 class Engine:
     """DynamoDB's API on one SQLite file. Threads may share it; other processes may open the same file.
 
-    `path` is the file, made if missing, or ":memory:". `clock` gives seconds since the epoch, for TTL, request tokens and
-    index lag. `synchronous` is SQLite's: FULL survives power loss, NORMAL and OFF survive only the death of the process.
-    Raises StorageError when the file cannot be used.
-    """
+    `path` is the file, made if missing, or ":memory:". `clock` gives seconds since the epoch, for TTL, request tokens
+    and index lag. `synchronous` is SQLite's: FULL survives power loss, NORMAL and OFF survive only the death of the
+    process. Raises StorageError when the file cannot be used."""
 
     def __init__(
         self,

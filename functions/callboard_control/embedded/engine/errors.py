@@ -58,6 +58,19 @@ def validation(message: str) -> EngineError:
     return EngineError("ValidationException", message)
 
 
+def bad_value(problem: str) -> EngineError:
+    """A parameter whose value cannot be."""
+    return validation(f"One or more parameter values were invalid: {problem}")
+
+
+def empty_key(what: str, where: str, *, detail: str = "") -> EngineError:
+    """An empty string or binary where a key attribute is due."""
+    return validation(
+        f"One or more parameter values are not valid. {detail}"
+        f"The AttributeValue for a key attribute cannot contain an empty {what} value. {where}"
+    )
+
+
 def serialization(message: str) -> EngineError:
     """A JSON value of the wrong kind, such as a number where a string is due."""
     return EngineError("SerializationException", message)

@@ -1,8 +1,7 @@
 """Putting an engine under botocore: requests of a client are answered by the engine and never reach a socket.
 
-botocore emits `before-send.<service>.<operation>` with the finished HTTP request; a handler that returns a response takes the
-place of the network. So retries, error classes, parsing and everything above stay botocore's own.
-"""
+botocore emits `before-send.<service>.<operation>` with the finished HTTP request; a handler that returns a response
+takes the place of the network. So retries, error classes, parsing and everything above stay botocore's own."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import botocore
-import botocore.session
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.config import Config
-from botocore.exceptions import ConnectionClosedError
+import botocore  # type: ignore[import-untyped]  # botocore ships no types
+import botocore.session  # type: ignore[import-untyped]  # botocore ships no types
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse  # type: ignore[import-untyped]  # botocore ships no types
+from botocore.config import Config  # type: ignore[import-untyped]  # botocore ships no types
+from botocore.exceptions import ConnectionClosedError  # type: ignore[import-untyped]  # botocore ships no types
 
 from callboard_control.embedded.engine.engine import Engine
 from callboard_control.embedded.engine.errors import EngineError, LostMessage
@@ -71,9 +70,8 @@ def client(engine: Engine, *, retries: int = 3) -> Any:
 def attach_pynamodb(engine: Engine, *models: type[Model]) -> None:
     """Have `engine` answer every request of these PynamoDB models.
 
-    Each model makes its own connection the first time it is used, so attach before that; a later change of Meta.table_name
-    makes a new one and needs attaching again. Attaching again replaces the engine.
-    """
+    Each model makes its own connection the first time it is used, so attach before that; a later change of
+    Meta.table_name makes a new one and needs attaching again. Attaching again replaces the engine."""
     for model in models:
         # PynamoDB 6 has no public way from a model to its connection.
         attach_connection(engine, model._get_connection().connection)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard_control.embedded.engine import keys, values
-from callboard_control.embedded.engine.errors import EngineError, validation
+from callboard_control.embedded.engine.errors import bad_value, empty_key, validation
 from callboard_control.embedded.engine.expressions import syntax
 from callboard_control.embedded.engine.expressions.lexer import invalid
 from callboard_control.embedded.engine.expressions.syntax import Literal, Node, Path
@@ -117,20 +117,10 @@ def _literals(term: Node) -> list[values.Value]:
 
 def _encoded(part: KeyPart, value: values.Value) -> bytes:
     if part.type not in value:
-        raise validation(
-            "One or more parameter values were invalid: Condition parameter type does not match schema type"
-        )
+        raise bad_value("Condition parameter type does not match schema type")
     if part.type != "N" and not value[part.type]:
-        raise _empty(part)
+        raise empty_key("string" if part.type == "S" else "binary", f"Key: {part.name}")
     return keys.encode(value)
-
-
-def _empty(part: KeyPart) -> EngineError:
-    what = "string" if part.type == "S" else "binary"
-    return validation(
-        "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty "
-        f"{what} value. Key: {part.name}"
-    )
 
 
 def _bounds(part: KeyPart, term: Node) -> tuple[Bound | None, Bound | None]:
@@ -168,9 +158,8 @@ def where(
 ) -> tuple[str, list[Any]]:
     """The WHERE clause that walks `wanted` in key order, after `start` (the last row of the page before).
 
-    `start` replaces the bound on its side, so that a page costs what it returns and not its distance from the beginning.
-    `tie_columns` are the table's key columns in an index, "" in a table.
-    """
+    `start` replaces the bound on its side, so that a page costs what it returns and not its distance from the
+    beginning. `tie_columns` are the table's key columns in an index, "" in a table."""
     clauses, arguments = [f"{hash_column} = ?"], [wanted.hash]
     low, high = wanted.low, wanted.high
     if start is not None:

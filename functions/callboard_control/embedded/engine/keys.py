@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callboard_control.embedded.engine import number, values
-from callboard_control.embedded.engine.errors import serialization, validation
+from callboard_control.embedded.engine.errors import bad_value, empty_key, serialization, validation
 from callboard_control.embedded.engine.schema import Index, KeyPart, Table
 from callboard_control.embedded.engine.values import Item, Value
 
@@ -17,8 +17,6 @@ IndexKey = tuple[bytes, bytes]
 _MAX_HASH_BYTES = 2048
 _MAX_RANGE_BYTES = 1024
 WRONG_KEY = "The provided key element does not match the schema"
-_INVALID = "One or more parameter values were invalid: "
-_NOT_VALID = "One or more parameter values are not valid. "
 
 
 def encode(value: Value) -> bytes:
@@ -43,11 +41,10 @@ def item_key(table: Table, item: Item) -> RowKey:
     """The key inside an item that is to be put."""
     for part in table.keys:
         if part.name not in item:
-            raise validation(f"{_INVALID}Missing the key {part.name} in the item")
+            raise bad_value(f"Missing the key {part.name} in the item")
         if part.type not in item[part.name]:
-            raise validation(
-                f"{_INVALID}Type mismatch for key {part.name} expected: {part.type} actual: {values.kind(item[part.name])}"
-            )
+            actual = values.kind(item[part.name])
+            raise bad_value(f"Type mismatch for key {part.name} expected: {part.type} actual: {actual}")
     return row_key(table, item)
 
 
@@ -56,9 +53,7 @@ def row_key(table: Table, item: Mapping[str, Value]) -> RowKey:
     for part in table.keys:
         if part.type != "N" and not item[part.name][part.type]:
             what = "string" if part.type == "S" else "binary"
-            raise validation(
-                f"{_NOT_VALID}The AttributeValue for a key attribute cannot contain an empty {what} value. Key: {part.name}"
-            )
+            raise empty_key(what, f"Key: {part.name}")
     hash_bytes = encode(item[table.hash.name])
     range_bytes = b"" if table.range is None else encode(item[table.range.name])
     _check_sizes(hash_bytes, range_bytes)
@@ -67,11 +62,9 @@ def row_key(table: Table, item: Mapping[str, Value]) -> RowKey:
 
 def _check_sizes(hash_bytes: bytes, range_bytes: bytes) -> None:
     if len(hash_bytes) > _MAX_HASH_BYTES:
-        raise validation(f"{_INVALID}Size of hashkey has exceeded the maximum size limit of{_MAX_HASH_BYTES} bytes")
+        raise bad_value(f"Size of hashkey has exceeded the maximum size limit of{_MAX_HASH_BYTES} bytes")
     if len(range_bytes) > _MAX_RANGE_BYTES:
-        raise validation(
-            f"{_INVALID}Aggregated size of all range keys has exceeded the size limit of {_MAX_RANGE_BYTES} bytes"
-        )
+        raise bad_value(f"Aggregated size of all range keys has exceeded the size limit of {_MAX_RANGE_BYTES} bytes")
 
 
 def index_key(index: Index, item: Mapping[str, Value]) -> IndexKey | None:
@@ -88,14 +81,12 @@ def index_key(index: Index, item: Mapping[str, Value]) -> IndexKey | None:
 
 def _index_part(index: Index, part: KeyPart, value: Value) -> bytes:
     if part.type not in value:
-        raise validation(
-            f"{_INVALID}Type mismatch for Index Key {part.name} Expected: {part.type} Actual: {values.kind(value)} "
+        raise bad_value(
+            f"Type mismatch for Index Key {part.name} Expected: {part.type} Actual: {values.kind(value)} "
             f"IndexName: {index.name}"
         )
     if part.type != "N" and not value[part.type]:
         what = "string" if part.type == "S" else "binary"
-        raise validation(
-            f"{_NOT_VALID}A value specified for a secondary index key is not supported. The AttributeValue for a key attribute "
-            f"cannot contain an empty {what} value. IndexName: {index.name}, IndexKey: {part.name}"
-        )
+        detail = "A value specified for a secondary index key is not supported. "
+        raise empty_key(what, f"IndexName: {index.name}, IndexKey: {part.name}", detail=detail)
     return encode(value)

@@ -36,6 +36,11 @@ def constraint(value: str, path: str, rule: str) -> str:
     return f"1 validation error detected: Value {value} at '{path}' failed to satisfy constraint: {rule}"
 
 
+def length(most: int) -> str:
+    """The rule of a list or string of 1 to `most` elements."""
+    return f"Member must have length less than or equal to {most}, Member must have length greater than or equal to 1"
+
+
 def choice(request: Mapping[str, Any], name: str, allowed: Iterable[str], default: str) -> str:
     """An enumerated parameter."""
     value = request.get(name)

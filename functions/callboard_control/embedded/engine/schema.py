@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard_control.embedded.engine import params
-from callboard_control.embedded.engine.errors import serialization, unsupported, validation
+from callboard_control.embedded.engine.errors import bad_value, serialization, unsupported, validation
 
 _TABLE_NAME = re.compile(r"[a-zA-Z0-9_.-]{3,255}", re.ASCII)
 _MAX_INDEXES = 20
@@ -109,16 +109,14 @@ def parse_create(request: Mapping[str, Any], table_id: int, created: float) -> T
     for position, spec in enumerate(params.objects(request, "GlobalSecondaryIndexes")):
         index = _parse_index(spec, types, f"x{table_id}_{position}")
         if any(other.name == index.name for other in indexes):
-            raise validation(f"One or more parameter values were invalid: Duplicate index name: {index.name}")
+            raise bad_value(f"Duplicate index name: {index.name}")
         used |= {part.name for part in index.keys}
         indexes.append(index)
     if len(indexes) > _MAX_INDEXES:
-        raise validation(
-            "One or more parameter values were invalid: GlobalSecondaryIndex count exceeds the per-table limit of 20"
-        )
+        raise bad_value("GlobalSecondaryIndex count exceeds the per-table limit of 20")
     if used != set(types):
-        raise validation(
-            "One or more parameter values were invalid: Number of attributes in KeySchema does not exactly match number of "
+        raise bad_value(
+            "Number of attributes in KeySchema does not exactly match number of "
             "attributes defined in AttributeDefinitions"
         )
     return Table(table_id, table_name(request), hash_part, range_part, tuple(indexes), None, created)
@@ -138,9 +136,8 @@ def _refuse_unsupported(request: Mapping[str, Any]) -> None:
         allowed = "Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]"
         raise validation(params.constraint(f"'{billing}'", "billingMode", allowed))
     if billing == "PAY_PER_REQUEST" and request.get("ProvisionedThroughput"):
-        raise validation(
-            "One or more parameter values were invalid: Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when "
-            "BillingMode is PAY_PER_REQUEST"
+        raise bad_value(
+            "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
         )
 
 
@@ -168,8 +165,8 @@ def _key_schema(schema: Any, types: Mapping[str, str], where: str) -> tuple[KeyP
         if not isinstance(name, str) or element.get("KeyType") != due:
             raise validation(f"Invalid {where}: element {len(parts) + 1} is not a {due} key type")
         if name not in types:
-            raise validation(
-                "One or more parameter values were invalid: Some index key attributes are not defined in AttributeDefinitions. "
+            raise bad_value(
+                "Some index key attributes are not defined in AttributeDefinitions. "
                 f"Keys: [{name}], AttributeDefinitions: [{', '.join(types)}]"
             )
         parts.append(KeyPart(name, types[name]))
@@ -186,14 +183,14 @@ def _parse_index(spec: Mapping[str, Any], types: Mapping[str, str], rows: str) -
     hash_part, range_part = _key_schema(spec.get("KeySchema"), types, "KeySchema of index " + name)
     projection = spec.get("Projection")
     if not isinstance(projection, Mapping):
-        raise validation(f"One or more parameter values were invalid: Unknown ProjectionType: null of index {name}")
+        raise bad_value(f"Unknown ProjectionType: null of index {name}")
     kind = projection.get("ProjectionType")
     included = tuple(projection.get("NonKeyAttributes") or ())
     if kind not in ("ALL", "KEYS_ONLY", "INCLUDE"):
-        raise validation(f"One or more parameter values were invalid: Unknown ProjectionType: {kind}")
+        raise bad_value(f"Unknown ProjectionType: {kind}")
     if (kind == "INCLUDE") != bool(included):
         problem = "NonKeyAttributes is not specified" if kind == "INCLUDE" else "NonKeyAttributes is specified"
-        raise validation(f"One or more parameter values were invalid: ProjectionType is {kind}, but {problem}")
+        raise bad_value(f"ProjectionType is {kind}, but {problem}")
     if len(included) > _MAX_INCLUDED or not all(isinstance(attribute, str) for attribute in included):
         raise validation(f"NonKeyAttributes takes at most {_MAX_INCLUDED} names")
     return Index(name, hash_part, range_part, kind, included, rows)

@@ -1,12 +1,12 @@
 """The SQLite file: opening it, reading beside writers, and one writer that shares an fsync among those who wait.
 
-Durability: WAL with synchronous=FULL means that COMMIT returns after the log is on disk, and a caller gets its answer after
-COMMIT. A process killed at any instant loses nothing it was answered for and leaves no half of a transaction behind.
+Durability: WAL with synchronous=FULL means that COMMIT returns after the log is on disk, and a caller gets its answer
+after COMMIT. A process killed at any instant loses nothing it was answered for and leaves no half of a transaction
+behind.
 
-Group commit: a writer joins a queue. Whoever finds no leader leads: it takes the queue, runs every waiting piece of work in
-one SQLite transaction and commits once; while it waits for the disk (without the GIL) the next batch gathers. Before it
-answers its batch it hands the lead to the first of those.
-"""
+Group commit: a writer joins a queue. Whoever finds no leader leads: it takes the queue, runs every waiting piece of
+work in one SQLite transaction and commits once; while it waits for the disk (without the GIL) the next batch gathers.
+Before it answers its batch it hands the lead to the first of those."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ CREATE INDEX IF NOT EXISTS tokens_by_age ON tokens (created);
 class Plan:
     """What a piece of work decided: its `answer`, and the statements that make it so.
 
-    Work raises before it returns a plan or not at all, so a refused request has changed nothing. `note` is passed to the
-    storage's `committed` after the commit, in commit order.
-    """
+    Work raises before it returns a plan or not at all, so a refused request has changed nothing. `note` is passed to
+    the storage's `committed` after the commit, in commit order."""
 
     answer: dict[str, Any]
     statements: list[Statement] = field(default_factory=list)
@@ -74,9 +73,8 @@ class _Waiting:
 class Storage:
     """An open data file.
 
-    `committed` is called with each plan's note, in commit order, before its caller is answered; `rolled_back` when a commit
-    failed.
-    """
+    `committed` is called with each plan's note, in commit order, before its caller is answered; `rolled_back` when a
+    commit failed."""
 
     def __init__(
         self,

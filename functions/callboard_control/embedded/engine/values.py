@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from callboard_control.embedded.engine import number
-from callboard_control.embedded.engine.errors import EngineError, serialization, validation
+from callboard_control.embedded.engine.errors import EngineError, bad_value, serialization, validation
 
 Value = dict[str, Any]
 Item = dict[str, Value]
@@ -67,9 +68,8 @@ def checked_item(item: Any) -> Item:
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
         raise serialization("Unexpected value type in payload: an attribute name must be a string")
-    if not name.isascii() or len(name) > MAX_NAME_BYTES:
-        if len(utf8(name)) > MAX_NAME_BYTES:
-            raise validation(f"Attribute name is too large, must be less than {MAX_NAME_BYTES + 1} bytes")
+    if (not name.isascii() or len(name) > MAX_NAME_BYTES) and len(utf8(name)) > MAX_NAME_BYTES:
+        raise validation(f"Attribute name is too large, must be less than {MAX_NAME_BYTES + 1} bytes")
     if not name:
         raise validation("Attribute name must not be empty")
     return name
@@ -106,9 +106,7 @@ def _boolean(content: Any, _depth: int) -> bool:
 
 def _null(content: Any, _depth: int) -> bool:
     if content is not True:
-        raise validation(
-            "One or more parameter values were invalid: Null attribute value types must have the value of true"
-        )
+        raise bad_value("Null attribute value types must have the value of true")
     return True
 
 
@@ -136,15 +134,11 @@ def _set_of(letter: str, element: Callable[[Any], str], order: Callable[[str], A
         if not isinstance(content, list | tuple):
             raise serialization(f"Unexpected value type in payload: {letter} takes a list")
         if not content:
-            raise validation(
-                f"One or more parameter values were invalid: An {_SET_WORDS[letter]} set  may not be empty"
-            )
+            raise bad_value(f"An {_SET_WORDS[letter]} set  may not be empty")
         members = sorted((element(member) for member in content), key=order)
-        if any(left == right for left, right in zip(members, members[1:], strict=False)):
+        if any(left == right for left, right in pairwise(members)):
             shown = ", ".join(str(member) for member in content)
-            raise validation(
-                f"One or more parameter values were invalid: Input collection [{shown}] contains duplicates."
-            )
+            raise bad_value(f"Input collection [{shown}] contains duplicates.")
         return members
 
     return check
@@ -152,7 +146,8 @@ def _set_of(letter: str, element: Callable[[Any], str], order: Callable[[str], A
 
 def set_order(letter: str) -> Callable[[str], Any]:
     """The sort key of the members of a set of type `letter`."""
-    return {"SS": utf8, "NS": number.sort_key, "BS": base64.b64decode}[letter]
+    orders: dict[str, Callable[[str], Any]] = {"SS": utf8, "NS": number.sort_key, "BS": base64.b64decode}
+    return orders[letter]
 
 
 _CHECKERS: dict[str, Callable[[Any, int], Any]] = {
@@ -189,6 +184,11 @@ def text_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+def binary_size(base64_text: str) -> int:
+    """How many bytes canonical base64 stands for."""
+    return len(base64_text) // 4 * 3 - base64_text[-2:].count("=")
+
+
 def size(value: Value) -> int:
     """Stored size of a value in bytes, by the developer guide's rules ("DynamoDB item sizes and formats")."""
     letter, content = next(iter(value.items()))
@@ -197,7 +197,7 @@ def size(value: Value) -> int:
     if letter == "N":
         return number.size(content)
     if letter == "B":
-        return len(content) // 4 * 3 - content[-2:].count("=")
+        return binary_size(content)
     if letter in ("BOOL", "NULL"):
         return 1
     if letter == "L":

@@ -87,7 +87,7 @@ def _size(value: Value | None) -> Value | None:
     if letter == "S":
         return {"N": str(values.text_size(content))}
     if letter == "B":
-        return {"N": str(len(values.raw(value)))}
+        return {"N": str(values.binary_size(content))}
     if letter in ("N", "BOOL", "NULL"):
         return None
     return {"N": str(len(content))}

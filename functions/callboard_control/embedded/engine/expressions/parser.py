@@ -1,8 +1,7 @@
 """Tokens → condition, update and projection trees, by recursive descent.
 
-Precedence in conditions, tightest first: comparison, BETWEEN and IN; NOT; AND; OR. Keywords are case-insensitive, function
-names are not. Trees are cached by expression text: names and values are bound per request.
-"""
+Precedence in conditions, tightest first: comparison, BETWEEN and IN; NOT; AND; OR. Keywords are case-insensitive,
+function names are not. Trees are cached by expression text: names and values are bound per request."""
 
 from __future__ import annotations
 
@@ -17,7 +16,8 @@ from callboard_control.embedded.engine.expressions.syntax import Node
 MAX_BYTES = 4096
 MAX_OPERATORS = 300
 MAX_OPERANDS = 100
-# Parentheses within parentheses. DynamoDB's own bound is its 300 operators; ours keeps the parser off Python's stack limit.
+# Parentheses within parentheses. DynamoDB's own bound is its 300 operators; ours keeps the parser off Python's stack
+# limit.
 MAX_DEPTH = 100
 _KEYWORDS = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"})
 _SECTIONS = ("SET", "REMOVE", "ADD", "DELETE")

@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 from callboard_control.embedded.engine.expressions.conditions import lookup
 from callboard_control.embedded.engine.expressions.syntax import Path
 from callboard_control.embedded.engine.values import Item, Value
 
-_Tree = dict[str | int, Any]  # path element → subtree, or the value where a path ends
+
+@dataclass(slots=True)
+class _Branch:
+    """The chosen parts of a map (by name) or of a list (by index)."""
+
+    parts: dict[str | int, _Branch | Value] = field(default_factory=dict)
+
+    def built(self) -> Value:
+        if isinstance(next(iter(self.parts)), int):
+            ordered = sorted(self.parts.items(), key=lambda part: int(part[0]))
+            return {"L": [_built(part) for _, part in ordered]}
+        return {"M": {str(name): _built(part) for name, part in self.parts.items()}}
 
 
 def project(item: Mapping[str, Value], paths: Iterable[Path]) -> Item:
-    """The named parts in their maps and lists; chosen list elements close up, in index order."""
-    tree: _Tree = {}
+    """The named parts in their maps and lists; chosen list elements close up, in index order.
+
+    `paths` must not overlap or conflict (`checks.check_overlap`).
+    """
+    root = _Branch()
     for path in paths:
         value = lookup(item, path.elements)
         if value is None:
             continue
-        node = tree
+        node = root
         for element in path.elements[:-1]:
-            node = node.setdefault(element, _Branch())
-        node[path.elements[-1]] = value
-    return {str(name): _built(part) for name, part in tree.items()}
+            inner = node.parts.setdefault(element, _Branch())
+            if not isinstance(inner, _Branch):
+                raise AssertionError(f"{path} overlaps another path")
+            node = inner
+        node.parts[path.elements[-1]] = value
+    return {str(name): _built(part) for name, part in root.parts.items()}
 
 
-class _Branch(dict[str | int, Any]):
-    """An inner node, told from a value by its class: a value is a plain dict."""
-
-
-def _built(part: _Tree | Value) -> Value:
-    if not isinstance(part, _Branch):
-        return part  # type: ignore[return-value]  # not a branch, so a value
-    if isinstance(next(iter(part)), int):
-        return {"L": [_built(part[index]) for index in sorted(part)]}  # type: ignore[type-var]  # all are ints: overlap check
-    return {"M": {str(name): _built(inner) for name, inner in part.items()}}
+def _built(part: _Branch | Value) -> Value:
+    return part.built() if isinstance(part, _Branch) else part

@@ -1,8 +1,7 @@
 """Binding: a parsed expression + the request's names and values → a tree that can be evaluated.
 
-One `Scope` serves all expressions of one request (or one action of a transaction), because a name or value that none of them
-uses is an error.
-"""
+One `Scope` serves all expressions of one request (or one action of a transaction), because a name or value that none
+of them uses is an error."""
 
 from __future__ import annotations
 
@@ -170,9 +169,8 @@ def _checked_names(params: Mapping[str, Any]) -> dict[str, str]:
             raise serialization(f"Unexpected value type in payload: {parameter} takes strings")
         length = len(values.utf8(name))
         if not 0 < length <= values.MAX_NAME_BYTES:
-            raise validation(
-                f"{parameter} contains invalid value: an attribute name has 1 to {values.MAX_NAME_BYTES} bytes; key: {key}"
-            )
+            allowed = f"an attribute name has 1 to {values.MAX_NAME_BYTES} bytes"
+            raise validation(f"{parameter} contains invalid value: {allowed}; key: {key}")
         total += length
         names[key] = name
     _check_total(parameter, total)

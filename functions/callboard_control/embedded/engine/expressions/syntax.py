@@ -1,8 +1,7 @@
 """What the parsers produce.
 
-Before binding, a path's elements and a literal's name are as written (``#n``, ``:v``); binding replaces them by attribute
-names and values, giving the same classes.
-"""
+Before binding, a path's elements and a literal's name are as written (``#n``, ``:v``); binding replaces them by
+attribute names and values, giving the same classes."""
 
 from __future__ import annotations
 

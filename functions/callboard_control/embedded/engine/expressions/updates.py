@@ -18,16 +18,16 @@ BAD_PATH = "The document path provided in the update expression is invalid for u
 
 
 def creates(actions: Sequence[Action]) -> bool:
-    """Whether the update makes an item where there is none: SET, ADD and an empty update do, REMOVE and DELETE alone do not."""
+    """Whether the update makes an item where there is none: SET, ADD and an empty update do, REMOVE and DELETE alone
+    do not."""
     return not actions or any(action.verb in ("SET", "ADD") for action in actions)
 
 
 def apply(actions: Iterable[Action], item: Item, *, exists: bool) -> Item:
     """Return the updated copy of `item`, which is left alone; raises ValidationException as DynamoDB does.
 
-    `exists` is false when there is no such item yet and `item` holds only its key: DynamoDB then overlooks a REMOVE of a
-    path whose parent is missing.
-    """
+    `exists` is false when there is no such item yet and `item` holds only its key: DynamoDB then overlooks a REMOVE
+    of a path whose parent is missing."""
     assigned: list[tuple[Path, Value]] = []
     removed: list[Path] = []
     for action in actions:

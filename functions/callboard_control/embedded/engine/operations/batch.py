@@ -25,7 +25,8 @@ _DUPLICATES = "Provided list of item keys contains duplicates"
 
 
 def batch_get_item(core: Core, request: Mapping[str, Any], *, unprocessed: bool = False) -> dict[str, Any]:
-    """BatchGetItem. Past 16 MB the rest is given back as UnprocessedKeys; with `unprocessed`, the second half is (a fault)."""
+    """BatchGetItem. Past 16 MB the rest is given back as UnprocessedKeys; with `unprocessed`, the second half is (a
+    fault)."""
     params.only(request, {"RequestItems", "ReturnConsumedCapacity"})
     mode = capacity.mode(request)
     wanted = _wanted(request)
@@ -97,7 +98,8 @@ def _located(
 
 
 def batch_write_item(core: Core, request: Mapping[str, Any], *, unprocessed: bool = False) -> dict[str, Any]:
-    """BatchWriteItem: puts and deletes without conditions. With `unprocessed`, the second half is given back (a fault)."""
+    """BatchWriteItem: puts and deletes without conditions. With `unprocessed`, the second half is given back (a
+    fault)."""
     params.only(request, {"RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
     params.choice(request, "ReturnItemCollectionMetrics", ("SIZE", "NONE"), "NONE")
     mode = capacity.mode(request)
@@ -133,10 +135,7 @@ def batch_write_item(core: Core, request: Mapping[str, Any], *, unprocessed: boo
 def _asked(request: Mapping[str, Any]) -> Iterator[tuple[Write, Mapping[str, Any]]]:
     for name, requests in _request_items(request).items():
         if not params.objects({"requests": requests}, "requests"):
-            rule = (
-                "Member must have length less than or equal to 25, Member must have length greater than or equal to 1"
-            )
-            raise validation(params.constraint("'[]'", f"requestItems.{name}.member", rule))
+            raise validation(params.constraint("'[]'", f"requestItems.{name}.member", params.length(25)))
         for entry in requests:
             if set(entry) == {"PutRequest"}:
                 part = params.mapping(entry, "PutRequest")
@@ -147,9 +146,7 @@ def _asked(request: Mapping[str, Any]) -> Iterator[tuple[Write, Mapping[str, Any
                 params.only(part, {"Key"})
                 yield writes.read(writes.DELETE, {"TableName": name, **part}), entry
             else:
-                raise validation(
-                    "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
-                )
+                raise validation("An entry of RequestItems takes exactly one of PutRequest and DeleteRequest")
 
 
 def _given_back(asked: list[tuple[Write, Mapping[str, Any]]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -81,7 +81,8 @@ def _single(core: Core, request: Mapping[str, Any], verb: str) -> dict[str, Any]
     returns = params.choice(request, "ReturnValues", _RETURN_VALUES, "NONE")
     if verb != writes.UPDATE and returns not in ("NONE", "ALL_OLD"):
         raise validation("ReturnValues can only be ALL_OLD or NONE")
-    # Item collection metrics exist for tables with a local secondary index; there are none here, so there is nothing to say.
+    # Item collection metrics exist for tables with a local secondary index; there are none here, so there is nothing
+    # to say.
     params.choice(request, "ReturnItemCollectionMetrics", ("SIZE", "NONE"), "NONE")
     mode = capacity.mode(request)
     write = writes.read(verb, request)

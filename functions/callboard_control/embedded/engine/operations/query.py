@@ -9,7 +9,7 @@ from typing import Any
 
 from callboard_control.embedded.engine import capacity, key_conditions, keys, params, rows, schema, values
 from callboard_control.embedded.engine.core import Core
-from callboard_control.embedded.engine.errors import serialization, table_not_found, validation
+from callboard_control.embedded.engine.errors import bad_value, serialization, table_not_found, validation
 from callboard_control.embedded.engine.expressions import conditions
 from callboard_control.embedded.engine.expressions.projections import project
 from callboard_control.embedded.engine.expressions.scope import Scope
@@ -36,7 +36,8 @@ _SELECTS = ("SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATT
 
 @dataclass(slots=True)
 class _Page:
-    """What one page read: the matching items, how many rows and bytes it took, and the last row if there may be more."""
+    """What one page read: the matching items, how many rows and bytes it took, and the last row if there may be
+    more."""
 
     items: list[Item]
     scanned: int = 0
@@ -162,8 +163,9 @@ def _check_filter(node: Node | None, key_names: set[str]) -> None:
     while pending:
         found = pending.pop()
         if isinstance(found, Path) and found.elements[0] in key_names:
+            name = found.elements[0]
             raise validation(
-                f"Filter Expression can only contain non-primary key attributes: Primary key attribute: {found.elements[0]}"
+                f"Filter Expression can only contain non-primary key attributes: Primary key attribute: {name}"
             )
         if isinstance(found, tuple):
             pending.extend(found)
@@ -178,16 +180,13 @@ def _check_projection(reading: _Reading, table: Table, index: Index | None) -> N
     if names is None:
         return
     if reading.select == "ALL_ATTRIBUTES":
-        raise validation(
-            "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index "
+        raise bad_value(
+            "Select type ALL_ATTRIBUTES is not supported for global secondary index "
             f"{index.name} because its projection type is not ALL"
         )
     missing = [str(path.elements[0]) for path in reading.paths or () if path.elements[0] not in names]
     if missing:
-        raise validation(
-            f"One or more parameter values were invalid: Global secondary index {index.name} does not project "
-            f"[{', '.join(missing)}]"
-        )
+        raise bad_value(f"Global secondary index {index.name} does not project [{', '.join(missing)}]")
 
 
 def _start(reading: _Reading, table: Table, index: Index | None) -> tuple[bytes, ...] | None:

@@ -148,8 +148,8 @@ def describe_time_to_live(core: Core, request: Mapping[str, Any]) -> dict[str, A
 
 
 def sweep_expired(core: Core, limit: int) -> int:
-    """Delete up to `limit` items whose time to live has passed; return how many. Not an operation of DynamoDB's: it does so
-    by itself, at its leisure."""
+    """Delete up to `limit` items whose time to live has passed; return how many. Not an operation of DynamoDB's: it
+    does so by itself, at its leisure."""
     now = int(core.clock())
 
     def work(connection: sqlite3.Connection) -> Plan:
@@ -158,7 +158,8 @@ def sweep_expired(core: Core, limit: int) -> int:
             if table.ttl is None:
                 continue
             due = connection.execute(
-                f"SELECT h, r, item, size FROM {table.rows} WHERE expires < ? AND expires >= ? ORDER BY expires LIMIT ?",
+                f"SELECT h, r, item, size FROM {table.rows} WHERE expires < ? AND expires >= ? "
+                "ORDER BY expires LIMIT ?",
                 (now, now - _TTL_REACH, limit - len(changes)),
             )
             for hash_bytes, range_bytes, text, size in due.fetchall():

@@ -71,8 +71,7 @@ def transact_write_items(core: Core, request: Mapping[str, Any]) -> dict[str, An
 def _entries(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     entries = params.objects(request, "TransactItems")
     if not 1 <= len(entries) <= _MAX_ACTIONS:
-        rule = f"Member must have length less than or equal to {_MAX_ACTIONS}, Member must have length greater than or equal to 1"
-        raise validation(params.constraint(f"'[{len(entries)} items]'", "transactItems", rule))
+        raise validation(params.constraint(f"'[{len(entries)} items]'", "transactItems", params.length(_MAX_ACTIONS)))
     return entries
 
 
@@ -145,8 +144,7 @@ def _token(request: Mapping[str, Any]) -> str | None:
     if not isinstance(token, str):
         raise serialization("Unexpected value type in payload: ClientRequestToken takes a string")
     if not 1 <= len(token) <= 36:
-        rule = "Member must have length less than or equal to 36, Member must have length greater than or equal to 1"
-        raise validation(params.constraint(f"'{token}'", "clientRequestToken", rule))
+        raise validation(params.constraint(f"'{token}'", "clientRequestToken", params.length(36)))
     return token
 
 
@@ -163,8 +161,8 @@ def _seen(connection: sqlite3.Connection, token: str, digest: bytes, now: float)
     if row[0] != digest:
         raise EngineError(
             "IdempotentParameterMismatchException",
-            "The request uses the same client token as a previous, but non-identical request. Do not reuse a client token "
-            "with different requests, unless the requests are identical",
+            "The request uses the same client token as a previous, but non-identical request. Do not reuse a client "
+            "token with different requests, unless the requests are identical",
         )
     return True
 

@@ -1,4 +1,5 @@
-"""One write, whether it stands alone, in a batch or in a transaction: check the request, then decide on the stored item."""
+"""One write, whether it stands alone, in a batch or in a transaction: check the request, then decide on the stored
+item."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard_control.embedded.engine import keys, params, rows, schema, values
-from callboard_control.embedded.engine.errors import condition_failed, serialization, validation
+from callboard_control.embedded.engine.errors import bad_value, condition_failed, serialization
 from callboard_control.embedded.engine.expressions import conditions, updates
 from callboard_control.embedded.engine.expressions.scope import Scope
 from callboard_control.embedded.engine.expressions.syntax import Action, Node
@@ -33,16 +34,15 @@ class Write:
     returns_item: bool
 
     def locate(self, table: Table) -> RowKey:
-        """The row this write is about; raises ValidationException when the key or the update does not suit the table."""
+        """The row this write is about; raises ValidationException when the key or the update does not suit the
+        table."""
         if self.verb == PUT:
             return keys.item_key(table, self.source)
         _, key = keys.given_key(table, self.source)
         for action in self.actions:
             if action.path.elements[0] in table.key_names:
                 name = action.path.elements[0]
-                raise validation(
-                    f"One or more parameter values were invalid: Cannot update attribute {name}. This attribute is part of the key"
-                )
+                raise bad_value(f"Cannot update attribute {name}. This attribute is part of the key")
         return key
 
     def decide(self, table: Table, key: RowKey, before: Stored | None) -> Change:
