@@ -65,16 +65,24 @@ async def drive(
             messages.append(message)
 
     listening = asyncio.create_task(listen())
-    if cancel_when is not None:
-        deadline = time.monotonic() + timeout
-        while not cancel_when():
-            assert time.monotonic() < deadline, f"the moment to cancel never came: {messages}"
-            await asyncio.sleep(POLL)
+    try:
+        if cancel_when is not None:
+            await _come_true(cancel_when, timeout)
+            await session.cancel()
+        result = await session.result()
+        await asyncio.wait_for(listening, STREAM_ENDS_WITHIN)
+        assert await session.result() is result
+        return Run(messages, result)
+    finally:
         await session.cancel()
-    result = await session.result()
-    await asyncio.wait_for(listening, STREAM_ENDS_WITHIN)
-    assert await session.result() is result
-    return Run(messages, result)
+        listening.cancel()
+
+
+async def _come_true(condition: Callable[[], bool], timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"the moment to cancel never came within {timeout} s"
+        await asyncio.sleep(POLL)
 
 
 def processes_of(world: World) -> list[psutil.Process]:
