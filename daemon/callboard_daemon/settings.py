@@ -62,6 +62,11 @@ def positive(text: str) -> int:
     return number
 
 
+def optional_duration(text: str) -> float | None:
+    """None for an empty text: the provider's own default applies."""
+    return parse_duration(text) if text.strip() else None
+
+
 def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -111,8 +116,10 @@ SETTINGS: Final = (
     Setting("prepare_timeout", parse_duration, "5m", "How long a task's folder may take to be made ready."),
     Setting("drain_timeout", parse_duration, "30s", "How long running tasks may go on once the daemon is told to end."),
     Setting("agent_timeout", parse_duration, "0", "Wall-clock limit of a run; 0 is none."),
-    Setting("idle_watchdog", parse_duration, "30m", "End a run silent for so long, no tool running; 0 never."),
-    Setting("tool_watchdog", parse_duration, "2h", "End a run whose tool says nothing for so long; 0 never."),
+    Setting(
+        "idle_watchdog", optional_duration, "", "End a run silent for so long, no tool running; 0 never. Default 30m."
+    ),
+    Setting("tool_watchdog", optional_duration, "", "End a run whose tool is silent for so long; 0 never. Default 2h."),
     Setting("spool_limit", size, "64MB", "Messages of one run kept on disk while the server cannot be reached."),
     Setting("pass_env", names, "", "More variables of the daemon's environment for agents: `NAME` or `PREFIX_*`."),
     Setting("log_level", _level, "info", "debug, info, warning or error."),
@@ -148,8 +155,8 @@ class Settings:
     prepare_timeout: float
     drain_timeout: float
     agent_timeout: float
-    idle_watchdog: float
-    tool_watchdog: float
+    idle_watchdog: float | None
+    tool_watchdog: float | None
     spool_limit: int
     pass_env: tuple[str, ...]
     log_level: str

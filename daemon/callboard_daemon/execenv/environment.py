@@ -89,12 +89,21 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
-def inherited(daemon_env: Mapping[str, str], more: Iterable[str]) -> dict[str, str]:
-    """The part of the daemon's environment an agent gets; `more` are further names or `PREFIX_*` patterns. Variables
-    of the product and of the protocol never pass: they carry the daemon's token, or somebody else's task."""
+def inherited(daemon_env: Mapping[str, str], more: Iterable[str] = (), adapter: Iterable[str] = ()) -> dict[str, str]:
+    """The part of the daemon's environment an agent gets.
+
+    `more` are further names or `PREFIX_*` patterns, `adapter` the names the provider's adapter reads. Variables of the
+    product and of the protocol never pass unless the adapter names them: they carry the daemon's token, or somebody
+    else's task.
+    """
+    own = frozenset(adapter)
     patterns = (*INHERITED, *more)
-    chosen = {name: value for name, value in daemon_env.items() if _matches(name, patterns)}
-    return {n: v for n, v in chosen_env(chosen).items() if not n.upper().startswith(("MULTICA_", "CALLBOARD_"))}
+    chosen = {
+        name: value
+        for name, value in daemon_env.items()
+        if name in own or (_matches(name, patterns) and not name.upper().startswith(("MULTICA_", "CALLBOARD_")))
+    }
+    return chosen_env(chosen)
 
 
 def refused_keys(custom_env: Mapping[str, str]) -> list[str]:

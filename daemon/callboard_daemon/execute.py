@@ -1,0 +1,135 @@
+"""Hop 7: drive the agent's CLI through its adapter, and once more from scratch when its old conversation is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from callboard_adapters.backend import create_backend
+from callboard_adapters.messages import Result, RunStatus, TokenUsage, add_usage
+from callboard_adapters.options import BackendConfig, ExecOptions
+from callboard_adapters.session import Session
+from callboard_daemon.execenv.brief import prompt_for, render_brief
+from callboard_daemon.prepare import Prepared, system_prompt
+from callboard_daemon.report import Reporter
+from callboard_daemon.settings import Settings
+from callboard_daemon.stop import StopSignal
+from callboard_wire.bodies import ClaimedTask
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a run ended. `retired_session_id`: the conversation that must not be offered again."""
+
+    result: Result
+    retired_session_id: str = ""
+
+
+async def execute(
+    task: ClaimedTask,
+    prepared: Prepared,
+    settings: Settings,
+    run_id: str,
+    reporter: Reporter,
+    stop: StopSignal,
+    on_session: Callable[[str], None],
+) -> Ran:
+    """Run the agent to its end. `on_session` gets the conversation's id as soon as the CLI tells it.
+
+    A conversation can only be taken up in the folder where it was held; elsewhere the agent starts anew and is told.
+    Raises `ExecutionError` when the CLI cannot be started.
+    """
+    resume = task.prior_session_id if prepared.root.reused else ""
+    lost = bool(task.prior_session_id and not resume) or task.prior_session_resume_unavailable
+    options = options_for(task, prepared, settings, run_id, resume=resume, lost=lost)
+    prompt = prompt_for(task, continuity_lost=lost)
+    first = await _once(prompt, options, task.provider, prepared, reporter, stop, on_session)
+    if not (resume and _wants_fresh_session(first, reporter.tools_used) and stop.cause is None):
+        return Ran(first)
+    log.warning("session %s could not be resumed: starting a fresh one", resume)
+    reporter.note("The earlier conversation could not be resumed; starting a new one.")
+    again = replace(options, resume_session_id=None, resume_expected=True)
+    prompt = prompt_for(task, continuity_lost=True)
+    second = await _once(prompt, again, task.provider, prepared, reporter, stop, on_session)
+    return _reconcile(first, second, resume)
+
+
+def options_for(
+    task: ClaimedTask, prepared: Prepared, settings: Settings, run_id: str, *, resume: str, lost: bool
+) -> ExecOptions:
+    """What the run asks of the adapter: the agent's wishes first, then this machine's, then the provider's defaults."""
+    agent, machine = task.agent, settings.of_provider(task.provider)
+    limits = [seconds for seconds in (task.timeout_s, settings.agent_timeout) if seconds]
+    return ExecOptions(
+        cwd=prepared.root.workdir,
+        model=agent.model or machine.model or None,
+        system_prompt=system_prompt(task, prepared.found.capabilities, render_brief(task)),
+        thread_name=task.thread_name or None,
+        max_turns=agent.max_turns,
+        timeout=min(limits, default=None),
+        idle_watchdog_timeout=settings.idle_watchdog,
+        tool_watchdog_timeout=settings.tool_watchdog,
+        resume_session_id=resume or None,
+        resume_expected=lost,
+        extra_args=machine.args,
+        custom_args=tuple(agent.custom_args),
+        mcp_config=agent.mcp_config,
+        thinking_level=agent.thinking_level,
+        service_tier=agent.service_tier,
+        run_id=run_id,
+    )
+
+
+async def _once(
+    prompt: str,
+    options: ExecOptions,
+    provider: str,
+    prepared: Prepared,
+    reporter: Reporter,
+    stop: StopSignal,
+    on_session: Callable[[str], None],
+) -> Result:
+    config = BackendConfig(executable=prepared.found.executable, env=prepared.env)
+    session = await create_backend(provider, config).execute(prompt, options)
+    stopper = asyncio.create_task(_cancel_when_asked(session, stop))
+    try:
+        async for message in session.messages:
+            if message.session_id:
+                on_session(message.session_id)
+            reporter.accept(message)
+        result = await session.result()
+    finally:
+        stopper.cancel()
+    if result.session_id:
+        on_session(result.session_id)
+    return result
+
+
+async def _cancel_when_asked(session: Session, stop: StopSignal) -> None:
+    await stop.wait()
+    await session.cancel()
+
+
+def _wants_fresh_session(result: Result, tools_used: int) -> bool:
+    """Once a tool has run its effects are real: repeating the prompt would repeat them."""
+    return result.status is RunStatus.FAILED and result.resume_rejected and not tools_used
+
+
+def _reconcile(first: Result, second: Result, retired: str) -> Ran:
+    """The second attempt counts, unless it failed without even reaching a conversation: then the first one's error is
+    the one that says what is wrong. What both cost is paid either way."""
+    usage: dict[str, TokenUsage] = {}
+    for attempt in (first.usage, second.usage):
+        _add_all(usage, attempt)
+    kept = first if second.status is RunStatus.FAILED and not second.session_id else second
+    duration = first.duration_ms + second.duration_ms
+    return Ran(replace(kept, usage=usage, duration_ms=duration), retired)
+
+
+def _add_all(total: dict[str, TokenUsage], usage: Mapping[str, TokenUsage]) -> None:
+    for model, tokens in usage.items():
+        add_usage(total, model, tokens)

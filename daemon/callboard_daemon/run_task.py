@@ -1,0 +1,294 @@
+"""One claimed task, from the claim to the server's confirmation of its end. The only place that knows the order:
+
+write it down  →  prepare (lease renewed)  →  start  →  run (messages up, cancel down)  →  finish  →  clean up
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from callboard_adapters.errors import AdapterError, ExecutionError
+from callboard_daemon.control import Control
+from callboard_daemon.deliver import Delivered, Delivery, task_lost
+from callboard_daemon.discover import Inventory
+from callboard_daemon.errors import ControlError, PrepareError
+from callboard_daemon.execenv.environment import refused_keys, secrets_of
+from callboard_daemon.execute import Ran, execute
+from callboard_daemon.finish import ending_of, ending_without_run
+from callboard_daemon.metrics import Metrics
+from callboard_daemon.prepare import Machine, Prepared, check_identity, prepare
+from callboard_daemon.report import Masker, Reporter
+from callboard_daemon.retry import retrying
+from callboard_daemon.runs import Ending, RunFolder
+from callboard_daemon.spool import Spool
+from callboard_daemon.stop import StopCause, StopSignal
+from callboard_wire.bodies import RENEW_LEASE_EVERY_S, ClaimedTask, PrepareLeaseRequest, StartRequest, TaskState
+from callboard_wire.failures import FailureReason
+from callboard_wire.states import TaskStatus
+
+log = logging.getLogger(__name__)
+
+HOLD_SLOT_S = 20.0
+"""How long a finished run keeps its place while its end is being delivered. The place is given back before the server
+knows only when the server does not answer: holding it longer would let a broken route stop the whole machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What every run needs from the daemon. `providers` gives the inventory of this moment."""
+
+    control: Control
+    machine: Machine
+    metrics: Metrics
+    providers: Callable[[], Inventory]
+    runtimes: Callable[[], Mapping[str, str]]
+
+
+@dataclass(slots=True)
+class Run:
+    """One task on this machine while it is being worked on."""
+
+    kit: Kit
+    task: ClaimedTask
+    slot: int
+    folder: RunFolder
+    stop: StopSignal
+    mask: Masker
+    reporter: Reporter
+    delivery: Delivery
+    over: bool = False
+
+    def heard(self, state: TaskState) -> None:
+        """What the server says about the task with every answer."""
+        if self.over:
+            return
+        if state.status in (TaskStatus.COMPLETED, TaskStatus.FAILED):
+            self.stop.ask(StopCause.LOST)  # settled without us: a sweeper gave up on this machine
+        elif state.stop or state.status is TaskStatus.CANCELLED:
+            self.stop.ask(StopCause.CANCELLED)
+
+
+async def run_task(
+    kit: Kit, task: ClaimedTask, slot: int, folder: RunFolder, stop: StopSignal
+) -> asyncio.Task[Delivered]:
+    """Work on `task`; returns when its place can be given away. The returned task ends with the delivery, which may
+    take as long as the network does. Never raises for what goes wrong with the task."""
+    run = _open(kit, task, slot, folder, stop)
+    sending = asyncio.create_task(run.delivery.run())
+    sending.add_done_callback(lambda done: _lost_while_running(done, stop))
+    try:
+        ending = await _work(run)
+    except Exception as error:  # a bug in one run must not end the others; it is logged, and said where people look
+        log.exception("task %s: unexpected error", task.id)
+        ending = ending_without_run(
+            folder.record, stop.cause, f"the daemon failed: {type(error).__name__}: {error}", FailureReason.UNKNOWN
+        )
+    run.over = True
+    run.reporter.close()
+    if stop.cause is StopCause.LOST:
+        sending.cancel()
+        await asyncio.wait([sending])
+        kit.metrics.add("callboard_daemon_tasks_total", 'end="lost"')
+        log.warning("task ended here without a report: it is not ours any more")
+    else:
+        folder.end(ending)
+        kit.metrics.add("callboard_daemon_tasks_total", f'end="{ending.kind}"')
+        log.info("task ends as %s %s", ending.kind, ending.fail.failure_reason if ending.fail else "")
+        run.delivery.wake()
+        await asyncio.wait([sending], timeout=HOLD_SLOT_S)
+    return asyncio.create_task(_remove_when_done(sending, folder))
+
+
+def _open(kit: Kit, task: ClaimedTask, slot: int, folder: RunFolder, stop: StopSignal) -> Run:
+    spool = Spool(folder.spool_file, kit.machine.settings.spool_limit)
+    mask = Masker(secrets_of(task))
+    heard: list[Callable[[TaskState], None]] = []
+    delivery = Delivery(kit.control, folder, spool, lambda state: heard[0](state))
+
+    def spooled() -> None:
+        kit.metrics.add("callboard_daemon_messages_total")
+        delivery.wake()
+
+    reporter = Reporter(spool, mask, spooled, first_seq=spool.last_seq() + 1)
+    run = Run(kit, task, slot, folder, stop, mask, reporter, delivery)
+    heard.append(run.heard)
+    return run
+
+
+async def _work(run: Run) -> Ending:
+    """Prepare, start, run; how it ended. Raises only for bugs."""
+    try:
+        check_identity(run.task)
+        async with _watched(run):
+            prepared = await _prepare(run)
+            try:
+                ran = await _start_and_run(run, prepared)
+            finally:
+                await asyncio.to_thread(_clean_up, prepared)
+    except _Stopped:
+        return ending_without_run(run.folder.record, run.stop.cause, "", FailureReason.RUNTIME_RECOVERY)
+    except PrepareError as error:
+        log.warning("task could not be prepared: %s", error)
+        return ending_without_run(run.folder.record, run.stop.cause, run.mask.text(str(error)), error.failure_reason)
+    except ExecutionError as error:
+        log.warning("agent could not be started: %s", error)
+        return ending_without_run(run.folder.record, run.stop.cause, run.mask.text(str(error)), error.failure_reason)
+    except AdapterError as error:
+        return ending_without_run(
+            run.folder.record, run.stop.cause, run.mask.text(str(error)), FailureReason.MISSING_EXECUTABLE
+        )
+    return ending_of(ran, run.folder.record, run.stop.cause, run.mask)
+
+
+class _Stopped(Exception):
+    """The end was asked for before the agent had started."""
+
+
+async def _prepare(run: Run) -> Prepared:
+    task, machine = run.task, run.kit.machine
+    inventory = run.kit.providers()
+    provider = task.provider or run.kit.runtimes().get(task.runtime_id, "")
+    found = inventory.found.get(provider)
+    if task.runtime_id not in run.kit.runtimes():
+        raise PrepareError(
+            "this machine does not offer the task's runtime any more", failure_reason=FailureReason.RUNTIME_OFFLINE
+        )
+    if found is None:
+        why = inventory.skipped.get(provider, "it is not known here")
+        raise PrepareError(
+            f"{provider or 'the provider'} cannot run here: {why}", failure_reason=FailureReason.MISSING_EXECUTABLE
+        )
+    work = asyncio.create_task(asyncio.to_thread(prepare, task, found, inventory.path, machine, run.slot))
+    stopping = asyncio.create_task(run.stop.wait())
+    done, _ = await asyncio.wait(
+        [work, stopping], timeout=machine.settings.prepare_timeout, return_when=asyncio.FIRST_COMPLETED
+    )
+    stopping.cancel()
+    if work in done:
+        return work.result()
+    work.add_done_callback(_release_late)  # a thread cannot be ended; what it holds is let go when it comes back
+    if stopping in done:
+        raise _Stopped
+    raise PrepareError(
+        f"the task's folder was not ready within {machine.settings.prepare_timeout:g} seconds",
+        failure_reason=FailureReason.TIMEOUT,
+    )
+
+
+async def _start_and_run(run: Run, prepared: Prepared) -> Ran:
+    """The server hears of the start only now that the workdir exists: people and tools look into it from then on."""
+    task, folder = run.task, run.folder
+    folder.update(started=True, work_dir=str(prepared.root.workdir))
+    if refused := refused_keys(task.agent.custom_env):
+        run.reporter.note(
+            f"These names may not be set by an agent's environment and were left out: {', '.join(refused)}"
+        )
+    if run.stop.cause is not None:
+        raise _Stopped
+    body = StartRequest(claim_id=task.claim_id, fence=task.fence, work_dir=folder.record.work_dir)
+    try:
+        run.heard(
+            await retrying(
+                lambda: run.kit.control.start(task.id, body), within=run.kit.machine.settings.prepare_timeout
+            )
+        )
+    except ControlError as error:
+        if task_lost(error):
+            run.stop.ask(StopCause.LOST)
+            raise _Stopped from error
+        raise PrepareError(f"the start was refused: {error}", failure_reason=FailureReason.RUNTIME_RECOVERY) from error
+    if run.stop.cause is not None:
+        raise _Stopped
+    log.info("agent starts in %s", prepared.root.workdir)
+    return await execute(
+        task,
+        prepared,
+        run.kit.machine.settings,
+        folder.record.run_id,
+        run.reporter,
+        run.stop,
+        lambda session: _pin(run, session),
+    )
+
+
+def _pin(run: Run, session_id: str) -> None:
+    """Tell the server which conversation this is while it runs: after a crash it is what the next attempt resumes."""
+    if session_id != run.folder.record.session_id:
+        run.folder.update(session_id=session_id)
+        run.delivery.wake()
+
+
+@asynccontextmanager
+async def _watched(run: Run) -> AsyncIterator[None]:
+    """Renew the lease until the run has started; ask whether to stop whenever nothing else has been heard lately."""
+    tasks = [asyncio.create_task(_keep_lease(run)), asyncio.create_task(_watch(run))]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _keep_lease(run: Run) -> None:
+    task = run.task
+    body = PrepareLeaseRequest(claim_id=task.claim_id, fence=task.fence)
+    while not run.folder.record.started:
+        await asyncio.sleep(min(RENEW_LEASE_EVERY_S, task.lease_s / 3))
+        if not run.folder.record.started:
+            await _listen(run, lambda: run.kit.control.prepare_lease(task.runtime_id, task.id, body))
+
+
+async def _watch(run: Run) -> None:
+    every = max(0.1, run.kit.machine.settings.cancel_poll)
+    asked_at = 0.0
+    while True:
+        heard = max(run.delivery.heard_at, asked_at)
+        await asyncio.sleep(max(0.05, heard + every - time.monotonic()))
+        if time.monotonic() - max(run.delivery.heard_at, asked_at) >= every:
+            asked_at = time.monotonic()
+            await _listen(run, lambda: run.kit.control.status(run.task.id))
+
+
+async def _listen(run: Run, ask: Callable[[], Awaitable[TaskState]]) -> None:
+    """A flaky link must not end an agent's work: only the server's clear word does."""
+    try:
+        run.heard(await ask())
+    except ControlError as error:
+        if task_lost(error):
+            run.stop.ask(StopCause.LOST)
+        else:
+            run.kit.metrics.add("callboard_daemon_control_errors_total", f'kind="{type(error).__name__}"')
+
+
+def _lost_while_running(sending: asyncio.Task[Delivered], stop: StopSignal) -> None:
+    if not sending.cancelled() and sending.exception() is None and sending.result() is Delivered.LOST:
+        stop.ask(StopCause.LOST)
+
+
+async def _remove_when_done(sending: asyncio.Task[Delivered], folder: RunFolder) -> Delivered:
+    try:
+        delivered = await sending
+    except asyncio.CancelledError:
+        if not sending.cancelled():
+            raise  # the daemon ends: what is not delivered stays on disk for the next one
+        delivered = Delivered.LOST
+    folder.remove()
+    return delivered
+
+
+def _release_late(work: asyncio.Task[Prepared]) -> None:
+    if not work.cancelled() and work.exception() is None:
+        work.result().root.release()
+
+
+def _clean_up(prepared: Prepared) -> None:
+    """The workdir stays for people and for the next run of the conversation; the temporary files do not."""
+    shutil.rmtree(prepared.root.tmp, ignore_errors=True)
+    prepared.root.release()
