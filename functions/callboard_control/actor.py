@@ -1,0 +1,66 @@
+"""Who is calling. An actor comes from the token alone; nothing a client says about itself makes or changes one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from callboard_control.errors import Forbidden
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A member of the workspace the call is about."""
+
+    user_id: str
+    workspace_id: str
+    role: str
+    token_id: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"member:{self.user_id}"
+
+    @property
+    def is_admin(self) -> bool:
+        return self.role in ("owner", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAgent:
+    """An agent inside its one task."""
+
+    agent_id: str
+    task_id: str
+    workspace_id: str
+
+    @property
+    def label(self) -> str:
+        return f"agent:{self.agent_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A machine in one workspace. `record` names its item; `runtimes` maps the ids it registered to their providers;
+    `seen` is when it was last written down as alive (ms)."""
+
+    record: str
+    daemon_id: str
+    workspace_id: str
+    runtimes: Mapping[str, str]
+    seen: int = 0
+
+    @property
+    def label(self) -> str:
+        return f"daemon:{self.daemon_id}"
+
+
+Actor = Person | TaskAgent | Daemon
+SYSTEM = "system"
+
+
+def person(actor: Actor) -> Person:
+    """The actor as a person; agents and daemons are refused."""
+    if isinstance(actor, Person):
+        return actor
+    raise Forbidden("Only a person may do this; use a personal token (mul_…).", code="human_only")

@@ -1,0 +1,108 @@
+"""What every HTTP entry point shares: the resolver, who calls, and how a refusal becomes an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError, ServiceError
+from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
+
+from callboard_control.actor import Actor, Daemon
+from callboard_control.errors import ApiError
+from callboard_control.fleet import machines
+from callboard_control.identity.authenticate import authenticate
+from callboard_control.resolver import Resolver
+from callboard_control.store.errors import StoreError
+from callboard_wire.bodies import ErrorBody
+
+Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
+logger = Logger(service="callboard")
+
+
+def new_app() -> Resolver:
+    """A resolver that validates bodies against their models and answers every refusal in one shape."""
+    app = Resolver(enable_validation=True)
+
+    @app.exception_handler(ApiError)
+    def refused(e: ApiError) -> Response[str]:
+        return answer(app, e.status, e.code, e.message, e.details)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(e: RequestValidationError) -> Response[str]:
+        problems = [_problem(p) for p in e.errors()]
+        broken = any(p["type"] == "json_invalid" for p in problems)
+        status, code = (400, "invalid_json") if broken else (422, "validation_failed")
+        first = "; ".join(f"{p['field']}: {p['message']}" for p in problems[:3])
+        return answer(app, status, code, f"The request does not fit: {first}", {"problems": problems})
+
+    @app.exception_handler(UnicodeDecodeError)
+    def not_text(_: UnicodeDecodeError) -> Response[str]:
+        return answer(app, 400, "invalid_json", "The body is not UTF-8 text.")
+
+    @app.exception_handler(StoreError)
+    def unavailable(e: StoreError) -> Response[str]:
+        logger.exception("store")
+        response = answer(app, 503, "unavailable", "The store did not answer in time; try again in a moment.")
+        response.headers["Retry-After"] = "1"
+        return response
+
+    @app.exception_handler(NotFoundError)
+    def no_route(_: NotFoundError) -> Response[str]:
+        event = app.current_event
+        return answer(app, 404, "route_not_found", f"There is no {event.http_method} {event.path}.")
+
+    @app.exception_handler(ServiceError)
+    def service(e: ServiceError) -> Response[str]:
+        return answer(app, e.status_code, HTTPStatus(e.status_code).phrase.lower().replace(" ", "_"), str(e.msg))
+
+    @app.exception_handler(Exception)
+    def unexpected(_: Exception) -> Response[str]:
+        logger.exception("unexpected", extra={"path": app.current_event.path, "request_id": request_id(app)})
+        return answer(app, 500, "internal_error", "Something went wrong here. It is logged under the request id.")
+
+    return app
+
+
+def _problem(error: dict[str, Any]) -> dict[str, str]:
+    """Where and what, without the input: it may be a secret."""
+    where = ".".join(str(part) for part in error.get("loc", ()) if part != "body") or "body"
+    return {"field": where, "message": str(error.get("msg", "")), "type": str(error.get("type", ""))}
+
+
+def request_id(app: Resolver) -> str:
+    return app.current_event.request_context.request_id or ""
+
+
+def answer(app: Resolver, status: int, code: str, message: str, details: dict[str, Any] | None = None) -> Response[str]:
+    body = ErrorBody(error=code, message=message, request_id=request_id(app), details=details or {})
+    return Response(
+        status_code=status,
+        content_type="application/json",
+        body=body.model_dump_json(),
+        headers={"X-Request-Id": body.request_id},
+    )
+
+
+def caller(app: Resolver) -> Actor:
+    """The actor of the current call. Raises `Unauthenticated`."""
+    headers = app.current_event.headers
+    return authenticate(headers.get("authorization"), headers.get("x-workspace-id"))
+
+
+def daemon(app: Resolver, **thing: str | None) -> Daemon:
+    """The daemon of the current call, noted as alive. `thing` (daemon_id, runtime_id or task_id) says which machine a
+    person's token speaks for."""
+    found = machines.daemon_for(caller(app), **thing)
+    machines.touch(found)
+    return found
+
+
+def as_handler(app: Resolver) -> Handler:
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        return app.resolve(event, context)
+
+    return handler

@@ -1,0 +1,80 @@
+"""claim: a daemon asks for work, and may be held until there is some."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from callboard_control import ports
+from callboard_control.actor import SYSTEM, Daemon
+from callboard_control.entrypoints._http import as_handler, daemon, logger, new_app
+from callboard_control.errors import ApiError, InvalidRequest
+from callboard_control.fleet import machines
+from callboard_control.store.errors import StoreError
+from callboard_control.tasks import claim as claiming
+from callboard_control.tasks import settle
+from callboard_control.tasks.payload import payload
+from callboard_wire.bodies import MAX_WAIT_S, ClaimedTask, ClaimRequest, ClaimResponse, SingleClaimResponse
+
+MARGIN_S: Final = 5.0
+"""Left of the function's time for one more look and the answer."""
+PAUSE_S: Final = 5.0
+"""What a daemon without a long poll is told to wait between two empty claims."""
+
+app = new_app()
+handler = as_handler(app)
+
+
+@app.post("/api/daemon/tasks/claim")
+def claim(request: ClaimRequest) -> ClaimResponse:
+    first = request.runtime_ids[0] if request.runtime_ids else None
+    caller = daemon(app, daemon_id=request.daemon_id, runtime_id=first)
+    return _held(caller, request.runtime_ids, request)
+
+
+@app.post("/api/daemon/claim")
+def claim_by_its_older_path(request: ClaimRequest) -> ClaimResponse:
+    return claim(request)
+
+
+@app.post("/api/daemon/runtimes/<runtime_id>/tasks/claim")
+def claim_for_one_runtime(runtime_id: str, request: ClaimRequest) -> SingleClaimResponse:
+    caller = daemon(app, daemon_id=request.daemon_id, runtime_id=runtime_id)
+    if runtime_id not in caller.runtimes:
+        raise InvalidRequest(
+            f"The runtime {runtime_id!r} is not one of this daemon's; register it first.", code="runtime_of_another"
+        )
+    answer = _held(caller, [runtime_id], request.model_copy(update={"max_tasks": min(request.max_tasks, 1)}))
+    return SingleClaimResponse(task=answer.tasks[0] if answer.tasks else None, retry_after_s=answer.retry_after_s)
+
+
+def _held(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> ClaimResponse:
+    """Look, and while there is nothing wait for the bell and look again, until the call's time is up.
+
+    The mark is taken before the look, so work that arrives between the two wakes the wait at once.
+    """
+    hold_s = min(request.wait, MAX_WAIT_S, app.lambda_context.get_remaining_time_in_millis() / 1000 - MARGIN_S)
+    deadline = time.monotonic() + hold_s
+    doorbell = ports.current().doorbell
+    while True:
+        seen = doorbell.sample(runtime_ids)
+        tasks = _claimed(caller, runtime_ids, request)
+        left = deadline - time.monotonic()
+        if tasks or request.max_tasks == 0 or left <= 0 or not doorbell.wait(seen, left):
+            break
+        machines.touch(caller)
+    nothing_to_wait_for = tasks or request.wait > 0
+    return ClaimResponse(tasks=tasks, retry_after_s=0.0 if nothing_to_wait_for else PAUSE_S)
+
+
+def _claimed(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> list[ClaimedTask]:
+    """The claimed tasks with their payloads. One whose payload cannot be built goes back to the queue; the others are
+    still answered."""
+    tasks: list[ClaimedTask] = []
+    for taken in claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id):
+        try:
+            tasks.append(payload(taken, caller.runtimes.get(taken.task.runtime_id, "")))
+        except (StoreError, ApiError):
+            logger.exception("payload", extra={"task_id": taken.task.id})
+            settle.requeue(taken.task, SYSTEM)
+    return tasks

@@ -1,0 +1,58 @@
+"""enqueue: tasks are made, looked at and cancelled."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+
+from callboard_control.actor import person
+from callboard_control.entrypoints._http import as_handler, caller, new_app
+from callboard_control.tasks import board
+from callboard_wire.api import EnqueueRequest, Page, TaskView
+from callboard_wire.bodies import TaskMessage
+from callboard_wire.states import TaskStatus
+
+app = new_app()
+handler = as_handler(app)
+
+
+@app.post("/api/tasks")
+def enqueue(request: EnqueueRequest) -> Response[TaskView]:
+    outcome = board.enqueue(person(caller(app)), request)
+    return Response(
+        status_code=201 if outcome.created else 200,
+        content_type="application/json",
+        body=outcome.view,
+        headers={"X-Callboard-Outcome": outcome.outcome},
+    )
+
+
+@app.get("/api/tasks")
+def list_tasks(
+    cursor: Annotated[str | None, Query(max_length=2000)] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    status: Annotated[TaskStatus | None, Query()] = None,
+    agent: Annotated[str | None, Query(max_length=100)] = None,
+) -> Page[TaskView]:
+    return board.list_tasks(caller(app).workspace_id, cursor, limit, status, agent)
+
+
+@app.get("/api/tasks/<task_id>")
+def get_task(task_id: str) -> TaskView:
+    return board.get(caller(app).workspace_id, task_id)
+
+
+@app.get("/api/tasks/<task_id>/messages")
+def get_messages(
+    task_id: str,
+    since: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 500,
+) -> Page[TaskMessage]:
+    return board.messages(caller(app).workspace_id, task_id, since, limit)
+
+
+@app.post("/api/tasks/<task_id>/cancel")
+def cancel(task_id: str) -> TaskView:
+    return board.cancel(person(caller(app)), task_id)

@@ -1,0 +1,45 @@
+"""fleet: machines register, stay alive and leave; people see what can run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+
+from callboard_control.entrypoints._http import as_handler, caller, daemon, new_app
+from callboard_control.fleet import machines
+from callboard_wire.api import Page, RuntimeView
+from callboard_wire.bodies import (
+    DeregisterRequest,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    RegisterRequest,
+    RegisterResponse,
+)
+
+app = new_app()
+handler = as_handler(app)
+
+
+@app.post("/api/daemon/register")
+def register(request: RegisterRequest) -> RegisterResponse:
+    return machines.register(caller(app), request)
+
+
+@app.post("/api/daemon/heartbeat")
+def heartbeat(request: HeartbeatRequest) -> HeartbeatResponse:
+    named = request.runtime_id or (request.runtime_ids[0] if request.runtime_ids else None)
+    return machines.heartbeat(daemon(app, runtime_id=named), request)
+
+
+@app.post("/api/daemon/deregister")
+def deregister(request: DeregisterRequest) -> dict[str, str]:
+    machines.deregister(machines.daemon_for(caller(app), runtime_id=request.runtime_ids[0]), request)
+    return {"status": "ok"}
+
+
+@app.get("/api/runtimes")
+def list_runtimes(
+    cursor: Annotated[str | None, Query(max_length=2000)] = None, limit: Annotated[int, Query(ge=1, le=100)] = 50
+) -> Page[RuntimeView]:
+    return machines.list_runtimes(caller(app).workspace_id, cursor, limit)

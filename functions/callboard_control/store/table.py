@@ -1,0 +1,220 @@
+"""The connection to the one table: writes, transactions, reads and pages, with errors mapped and lost answers retried.
+
+Every write that may be retried is idempotent by its own condition: a retry that finds its effect already there is told
+apart by the caller (it looks at the item), never by hoping.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+from pynamodb.connection import Connection
+from pynamodb.exceptions import DoesNotExist
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
+from pynamodb.transactions import TransactWrite
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from callboard_control.store.errors import ConditionFailed, Contended, mapped
+from callboard_control.store.models import Item
+
+M = TypeVar("M", bound=Item)
+CONTENTION_TRIES: Final = 6
+MAX_PAGE: Final = 100
+
+
+def connection() -> Connection:
+    """The process's one connection. Built through the base model, so that every model inherits it: a client of its own
+    for each of fifteen models would cost about 70 ms of CPU each at a cold start."""
+    return Item._get_connection().connection
+
+
+def ensure() -> None:
+    """Create the table with its indexes if there is none (embedded engine and tests; on AWS the template does it)."""
+    with mapped():
+        if not Item.exists():
+            Item.create_table(wait=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    item: Item
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`item` needs its keys only; nothing of it but the actions is written."""
+
+    item: Item
+    actions: Sequence[Action]
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    item: Item
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    item: Item
+    condition: Condition
+
+
+Write = Put | Update | Delete | Check
+
+
+def transact(writes: Sequence[Write]) -> None:
+    """All of `writes` or none.
+
+    Raises `ConditionFailed` with the positions (in `writes`) whose conditions failed, `Contended` when others kept
+    interfering. One request token covers all retries: an answer lost after the effect is not taken for a refusal.
+    """
+    token = uuid.uuid4().hex
+    for attempt in _patiently():
+        with attempt:
+            _commit(writes, token)
+
+
+def _commit(writes: Sequence[Write], token: str) -> None:
+    # PynamoDB sends checks, deletes, puts and updates in that order, and reasons come back in it: translate them.
+    order = sorted(range(len(writes)), key=lambda i: _SENT_AS[type(writes[i])])
+    try:
+        with mapped(), TransactWrite(connection=connection(), client_request_token=token) as tx:
+            for i in order:
+                _add(tx, writes[i])
+    except ConditionFailed as e:
+        raise ConditionFailed(frozenset(order[i] for i in e.failed)) from e.__cause__
+
+
+_SENT_AS: Final[dict[type[Any], int]] = {Check: 0, Delete: 1, Put: 2, Update: 3}
+
+
+def _add(tx: TransactWrite, write: Write) -> None:
+    match write:
+        case Check(item, condition):
+            tx.condition_check(type(item), item.pk, item.sk, condition=condition)
+        case Delete(item, condition):
+            tx.delete(item, condition=condition)
+        case Put(item, condition):
+            tx.save(item, condition=condition)
+        case Update(item, actions, condition):
+            tx.update(item, actions=list(actions), condition=condition)
+
+
+def put(item: Item, condition: Condition | None = None) -> None:
+    for attempt in _patiently():
+        with attempt, mapped():
+            item.save(condition=condition)
+
+
+def update(item: M, actions: Sequence[Action], condition: Condition | None = None) -> M:
+    """Apply `actions` and return the item as it is afterwards."""
+    for attempt in _patiently():
+        with attempt, mapped():
+            item.update(actions=list(actions), condition=condition)
+    return item
+
+
+def delete(item: Item, condition: Condition | None = None) -> None:
+    for attempt in _patiently():
+        with attempt, mapped():
+            item.delete(condition=condition)
+
+
+def get(model: type[M], pk: str, sk: str, *, consistent: bool = True) -> M | None:
+    with mapped():
+        try:
+            return model.get(pk, sk, consistent_read=consistent)
+        except DoesNotExist:
+            return None
+
+
+def get_many(model: type[M], keys: Iterable[tuple[str, str]], *, consistent: bool = True) -> list[M]:
+    """The items that exist, in no order; more than 100 keys are asked for in several calls."""
+    wanted = list(dict.fromkeys(keys))
+    if not wanted:
+        return []
+    with mapped():
+        return list(model.batch_get(wanted, consistent_read=consistent))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A page of items and where the next one starts (None: this was the last)."""
+
+    items: list[Any]
+    cursor: str | None
+
+
+def rows(
+    source: type[Item] | Any,
+    hash_key: str,
+    condition: Condition | None = None,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    forward: bool = True,
+    consistent: bool = False,
+) -> Rows:
+    """One page of a model's partition (`source` a model) or of an index (`source` an index of it).
+
+    Raises `ValueError` for a cursor that this list did not give out.
+    """
+    options: dict[str, Any] = {"scan_index_forward": forward, "limit": limit, "page_size": limit}
+    if consistent:
+        options["consistent_read"] = True
+    with mapped():
+        found = source.query(
+            hash_key, range_key_condition=condition, last_evaluated_key=_read_cursor(cursor, hash_key), **options
+        )
+        items = list(found)
+        more = found.last_evaluated_key
+    return Rows(items, _write_cursor(more) if more else None)
+
+
+def _write_cursor(key: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(key, separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str | None, hash_key: str) -> dict[str, Any] | None:
+    """A cursor may only continue the partition it came from: it is input, and must not open another tenant's."""
+    if not cursor:
+        return None
+    try:
+        key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        values = {name: value["S"] for name, value in key.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise ValueError("the cursor is not one this list gave out") from e
+    if hash_key not in (values.get("pk"), values.get("gpk"), values.get("rpk")):
+        raise ValueError("the cursor belongs to another list")
+    return cast("dict[str, Any]", key)
+
+
+def _patiently() -> Iterable[Any]:
+    """Try again while others interfere: a conflicting transaction is over in milliseconds, a throttle in tens."""
+    return Retrying(
+        retry=retry_if_exception_type(Contended),
+        stop=stop_after_attempt(CONTENTION_TRIES),
+        wait=_wait,
+        sleep=_sleep,
+        reraise=True,
+    )
+
+
+_wait = wait_random_exponential(multiplier=0.01, max=0.5)
+_sleep: Callable[[float], None] = time.sleep
+
+
+def use_sleep(sleep: Callable[[float], None]) -> None:
+    """Let a simulation wait in its own time."""
+    global _sleep
+    _sleep = sleep

@@ -1,0 +1,236 @@
+"""Claim: a runtime takes tasks. Every claim is one transaction whose conditions stand on the table's own items.
+
+      claim ─────────── lease 45 s ──────────▶ expired: the same runtime is handed it again, or it is queued again
+        │     renewed every 15 s while the daemon prepares    (either way with a new fence: the old claim is stale)
+        └─ start: the lease is over, the runtime's liveness counts from here
+
+Rows of the `ready` index are hints. A stale row, a lost race, a full agent or a busy lane never block what is behind.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from callboard_control import ports
+from callboard_control.actor import SYSTEM, Daemon
+from callboard_control.store import keys, table
+from callboard_control.store.errors import ConditionFailed
+from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem
+from callboard_control.tasks import lease, record, settle, slot
+from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
+from callboard_wire.failures import FailureReason
+from callboard_wire.states import PREPARING, Move, TaskStatus
+
+T = TaskItem
+LOOK: Final = 25
+"""Candidates read at a time; the claim goes on behind them when all are blocked."""
+LOOK_AT_MOST: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A task in its claimer's hands. `token` is the task's own, shown here and never again."""
+
+    task: TaskItem
+    agent: AgentItem
+    token: str
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one claim call has learnt, so that it does not try the same wall twice."""
+
+    daemon: Daemon
+    claim_id: str
+    wanted: int
+    claims: list[Claim] = field(default_factory=list)
+    agents: dict[str, AgentItem | None] = field(default_factory=dict)
+    full: set[str] = field(default_factory=set)
+    lanes: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
+
+    @property
+    def enough(self) -> bool:
+        return len(self.claims) >= self.wanted
+
+
+def claim(daemon: Daemon, runtime_ids: Collection[str], max_tasks: int, claim_id: str | None) -> list[Claim]:
+    """Up to `max_tasks` (32 at most) tasks for these runtimes, most urgent first.
+
+    Runtime ids that are not this daemon's are skipped. A `claim_id` that already holds tasks gets those again and no
+    others: its answer was lost. Whatever was claimed is returned, even if a later step failed: an error would make the
+    daemon claim again while these wait.
+    """
+    mine = [r for r in dict.fromkeys(runtime_ids) if r in daemon.runtimes]
+    state = _Round(daemon, claim_id or keys.new_id(), min(max_tasks, MAX_BATCH_CLAIM))
+    if not mine or state.wanted <= 0:
+        return []
+    slots = slot.busy_slots(daemon.record)
+    _hand_out_again(state, slots, mine, repeated=claim_id is not None)
+    if state.claims:
+        return state.claims
+    _learn(state, slots)
+    for runtime_id, row in _candidates(state, mine):
+        _try(state, runtime_id, row)
+        if state.enough:
+            break
+    return state.claims
+
+
+# ── again ────────────────────────────────────────────────────────────────────
+
+
+def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str], *, repeated: bool) -> None:
+    """Tasks this claim already took, and tasks of these runtimes whose lease ran out before they were started."""
+    now = ports.now_ms()
+    for task in sorted(slot.held_tasks(slots), key=lambda t: (t.created, t.id)):
+        if state.enough or task.runtime_id not in mine or task.status not in PREPARING:
+            continue
+        same = repeated and task.claim_id == state.claim_id
+        if not same and int(task.lease_until or 0) > now:
+            continue
+        agent = _agent(state, task)
+        if agent is None:
+            settle.fail(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists.", SYSTEM)
+            continue
+        token, digest = _mint(task.id)
+        renewed = lease.again(task, digest) if same else lease.reclaim(task, state.claim_id, digest)
+        if renewed is not None:
+            state.claims.append(Claim(renewed, agent, token))
+
+
+# ── anew ─────────────────────────────────────────────────────────────────────
+
+
+def _learn(state: _Round, slots: list[SlotItem]) -> None:
+    """Slots were read anyway: agents that are full and lanes that are taken need not be tried."""
+    for found in slots:
+        agent_id = found.pk.removeprefix("AG#")
+        agent = _agent_by_id(state, agent_id)
+        if agent is not None and len(found.running or ()) >= int(agent.max_concurrent_tasks):
+            state.full.add(agent_id)
+        state.lanes.update(f"{agent_id}#{keys.shard_name(lane)}" for lane in found.lanes or ())
+
+
+def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
+    """(runtime, ready row) in turn order over all runtimes, skipping rows of full agents and taken lanes unread."""
+    cursors: dict[str, str | None] = dict.fromkeys(mine)
+    seen = 0
+    while cursors and seen < LOOK_AT_MOST:
+        rows: list[tuple[str, str]] = []
+        for runtime_id in list(cursors):
+            page = table.rows(T.ready_index, keys.ready_of(runtime_id), limit=LOOK, cursor=cursors[runtime_id])
+            rows += [(row.rsk, runtime_id) for row in page.items]
+            if page.cursor is None:
+                del cursors[runtime_id]
+            else:
+                cursors[runtime_id] = page.cursor
+        seen += len(rows)
+        rows.sort()
+        while rows:
+            key, runtime_id = rows.pop(0)
+            if not _blocked(state, key):
+                before = len(state.claims)
+                yield runtime_id, key
+                # Losing the head means others are at the same rows: go on somewhere else, not to the next together.
+                if len(state.claims) == before and len(rows) > 2:
+                    random.shuffle(rows)
+
+
+def _blocked(state: _Round, key: str) -> bool:
+    _, task_id, agent_id, *lane = key.split("#")
+    return agent_id in state.full or task_id in state.tried or bool(lane and f"{agent_id}#{lane[0]}" in state.lanes)
+
+
+def _try(state: _Round, runtime_id: str, row: str) -> None:
+    """One attempt at one candidate; whatever stands in its way is remembered and never raised."""
+    _, task_id, _, *lane = row.split("#")
+    state.tried.add(task_id)
+    task = record.load(task_id)
+    if task is None or task.status != TaskStatus.QUEUED or task.runtime_id != runtime_id:
+        return  # the row is older than the task: somebody was faster
+    agent = _agent(state, task)
+    if agent is None or agent.archived is not None:
+        settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists or is archived.")
+        return
+    token, digest = _mint(task.id)
+    now = ports.now_ms()
+    try:
+        table.transact(_writes(state, task, agent, digest, now))
+    except ConditionFailed as e:
+        if 1 in e.failed:
+            _learn_wall(state, task, agent, lane)
+        if not _ours(task.id, state.claim_id):
+            return
+    claimed = record.load(task.id)
+    if claimed is not None:
+        state.claims.append(Claim(claimed, agent, token))
+
+
+def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: int) -> list[table.Write]:
+    fence = int(task.fence or 0) + 1
+    still_queued = (T.status == TaskStatus.QUEUED.value) & (T.runtime_id == task.runtime_id)
+    never_claimed = T.fence.does_not_exist() if fence == 1 else T.fence == fence - 1
+    writes: list[table.Write] = [
+        table.Update(
+            record.keyed(task.id),
+            [
+                T.status.set(TaskStatus.DISPATCHED.value),
+                T.dispatched.set(now),
+                T.lease_until.set(now + int(PREPARE_LEASE_S * 1000)),
+                T.fence.set(fence),
+                T.claim_id.set(state.claim_id),
+                T.token_digests.set({digest}),
+                record.moved(Move.CLAIM, now, "", fence),
+                T.rpk.remove(),
+                T.rsk.remove(),
+            ],
+            still_queued & never_claimed,
+        ),
+        slot.take(task, state.daemon.record, int(agent.max_concurrent_tasks)),
+    ]
+    if task.issue_id:
+        place = PendingItem(f"PN#{task.issue_id}", task.agent_id)
+        own = PendingItem.pk.does_not_exist() | (PendingItem.task_id == task.id)
+        writes.append(table.Delete(place, own))
+    return writes
+
+
+def _learn_wall(state: _Round, task: TaskItem, agent: AgentItem, lane: list[str]) -> None:
+    found = table.get(SlotItem, f"AG#{task.agent_id}", "SLOT")
+    full = found is None or found.closed is not None or len(found.running or ()) >= int(agent.max_concurrent_tasks)
+    if full or not lane:
+        state.full.add(task.agent_id)
+    else:
+        state.lanes.add(f"{task.agent_id}#{lane[0]}")
+
+
+def _ours(task_id: str, claim_id: str) -> bool:
+    """Whether the refusal was our own write meeting its own retry."""
+    found = record.load(task_id)
+    return found is not None and found.claim_id == claim_id and found.status == TaskStatus.DISPATCHED
+
+
+def _mint(task_id: str) -> tuple[str, str]:
+    token, digest = keys.mint(keys.TASK, task_id)
+    return token, encode_digest(digest)
+
+
+def encode_digest(digest: bytes) -> str:
+    return base64.b64encode(digest).decode().rstrip("=")
+
+
+def _agent(state: _Round, task: TaskItem) -> AgentItem | None:
+    agent = _agent_by_id(state, task.agent_id)
+    return agent if agent is not None and agent.workspace_id == task.workspace_id else None
+
+
+def _agent_by_id(state: _Round, agent_id: str) -> AgentItem | None:
+    if agent_id not in state.agents:
+        key = keys.workspace(state.daemon.workspace_id)
+        state.agents[agent_id] = table.get(AgentItem, key, f"AG#{agent_id}")
+    return state.agents[agent_id]

@@ -1,0 +1,206 @@
+"""Enqueue: a wish becomes a task, once.
+
+The decision (which agent, which runtime, duplicate or not) is made here; the effect is one conditional write, or one
+transaction where an issue's pending place has to be taken too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from callboard_control import ports
+from callboard_control.actor import Actor
+from callboard_control.errors import Conflict, InvalidRequest, NotFound
+from callboard_control.store import keys, table
+from callboard_control.store.errors import ConditionFailed
+from callboard_control.store.models import AgentItem, PendingItem, TaskItem
+from callboard_control.tasks import record
+from callboard_wire.api import EnqueueRequest
+from callboard_wire.states import Move, TaskStatus
+
+TRIES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    task: TaskItem
+    created: bool
+    coalesced: bool = False
+
+
+def enqueue(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> Enqueued:
+    """Make the task `request` asks for, or return the one that already answers it.
+
+    Raises `InvalidRequest` (agent archived or without a runtime), `Conflict` ``idempotency_mismatch``.
+    """
+    _refuse_unready(agent)
+    task = _draft(request, agent, actor)
+    if task.issue_id and task.status == TaskStatus.QUEUED:
+        outcome = _place_for_issue(task, record.prompt_of(task))
+    else:
+        outcome = _place(task)
+    if outcome.created and outcome.task.status == TaskStatus.QUEUED:
+        ports.ring(outcome.task.runtime_id)
+    return outcome
+
+
+def _refuse_unready(agent: AgentItem) -> None:
+    if agent.archived is not None:
+        raise InvalidRequest(
+            f"The agent {agent.name!r} is archived; restore it first.", code="agent_archived", agent_id=agent.id
+        )
+    if not agent.runtime_id:
+        raise InvalidRequest(
+            f"The agent {agent.name!r} has no runtime; give it one of `callboard runtime list`.",
+            code="agent_runtime_required",
+            agent_id=agent.id,
+        )
+
+
+def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
+    now = ports.now_ms()
+    digest = None
+    if request.idempotency_key is None:
+        task_id = keys.new_id()
+    else:
+        task_id = keys.derived_id("task", agent.workspace_id, agent.id, request.idempotency_key)
+        digest = request_digest(request)
+    fire_at = int(request.fire_at.timestamp() * 1000) if request.fire_at else None
+    prior = _resumed(request, agent) if request.resume_task_id else None
+    prompt, parts = record.store_text(task_id, "prompt", request.prompt.replace("\x00", ""))
+    later = fire_at is not None and fire_at > now
+    move = Move.DEFER if later else Move.ENQUEUE
+    task = record.new_task(
+        pk=keys.task(task_id),
+        sk="T",
+        gpk=keys.tasks_of(agent.workspace_id),
+        gsk=f"{keys.stamp(now)}#{task_id}",
+        id=task_id,
+        workspace_id=agent.workspace_id,
+        agent_id=agent.id,
+        runtime_id=agent.runtime_id,
+        status=(TaskStatus.DEFERRED if later else TaskStatus.QUEUED).value,
+        priority=request.priority or None,
+        prompt=prompt,
+        prompt_parts=parts,
+        thread_name=request.thread_name,
+        issue_id=request.issue_id,
+        chat_session_id=request.chat_session_id,
+        lane=lane_of(agent.id, request.issue_id, request.chat_session_id),
+        kind="chat" if request.chat_session_id else None,
+        request_digest=digest,
+        max_attempts=request.max_attempts if request.max_attempts != 2 else None,
+        timeout_s=request.timeout_s,
+        created=now,
+        fire_at=fire_at if later else None,
+        prior_session_id=prior.session_id if prior and prior.runtime_id == agent.runtime_id else None,
+        prior_work_dir=prior.work_dir if prior else None,
+        moves=[record.move_entry(move, now, actor.label)],
+    )
+    index(task)
+    return task
+
+
+def index(task: TaskItem) -> None:
+    """Put the task on the `ready` index, where its state says it belongs."""
+    if task.status == TaskStatus.QUEUED:
+        task.rpk, task.rsk = keys.ready_of(task.runtime_id), ready_key(task)
+    elif task.status == TaskStatus.DEFERRED:
+        task.rpk, task.rsk = keys.deferred_of(task.id), f"{keys.stamp(int(task.fire_at))}#{task.id}"
+
+
+def ready_key(task: TaskItem) -> str:
+    """The turn, the id, then agent and lane: a claim skips rows of an agent that is full without reading the tasks."""
+    lane = f"#{keys.shard_name(task.lane)}" if task.lane else ""
+    return f"{keys.turn(int(task.created), int(task.priority or 0))}#{task.id}#{task.agent_id}{lane}"
+
+
+def lane_of(agent_id: str, issue_id: str | None, chat_session_id: str | None) -> str | None:
+    """What may run only once at a time for this agent. Plain tasks have none: they run side by side up to capacity."""
+    if chat_session_id:
+        return f"C#{chat_session_id}"
+    return f"I#{issue_id}" if issue_id else None
+
+
+def request_digest(request: EnqueueRequest) -> bytes:
+    body = request.model_dump(mode="json", exclude={"idempotency_key", "agent"})
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).digest()[:16]
+
+
+def _resumed(request: EnqueueRequest, agent: AgentItem) -> TaskItem:
+    prior = record.load(request.resume_task_id or "")
+    if prior is None or prior.workspace_id != agent.workspace_id:
+        raise NotFound.of("task", request.resume_task_id or "")
+    if prior.agent_id != agent.id:
+        raise InvalidRequest(
+            "A session can only be resumed by the agent that had it.", code="other_agents_session", task_id=prior.id
+        )
+    return prior
+
+
+def _place(task: TaskItem) -> Enqueued:
+    try:
+        table.put(task, TaskItem.pk.does_not_exist())
+    except ConditionFailed:
+        return _same_again(task)
+    return Enqueued(task, created=True)
+
+
+def _same_again(task: TaskItem) -> Enqueued:
+    """The id is taken: by this very call (its answer was lost), or by another body under the same key."""
+    found = record.load(task.id)
+    if found is None:
+        raise Conflict("The task was deleted while it was being made; try again.")
+    if task.request_digest is not None and found.request_digest != task.request_digest:
+        raise Conflict(
+            "This idempotency key was used with another body; use a new key for another task.",
+            code="idempotency_mismatch",
+            task_id=found.id,
+        )
+    return Enqueued(found, created=False)
+
+
+def _place_for_issue(task: TaskItem, prompt: str) -> Enqueued:
+    for _ in range(TRIES):
+        place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
+        try:
+            table.transact(
+                [table.Put(task, TaskItem.pk.does_not_exist()), table.Put(place, PendingItem.pk.does_not_exist())]
+            )
+            return Enqueued(task, created=True)
+        except ConditionFailed as e:
+            if 0 in e.failed:
+                return _same_again(task)
+        joined = _join(task, prompt)
+        if joined is not None:
+            return joined
+    raise Conflict("The issue's pending task kept changing; try again.", code="contended", issue_id=task.issue_id)
+
+
+def _join(task: TaskItem, prompt: str) -> Enqueued | None:
+    """Add the wish to the task that already waits for this issue and agent; None if that one was just claimed."""
+    place = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id)
+    if place is None:
+        return None
+    # Joining twice (an answer was lost) must not ask for the same thing twice.
+    unsaid = TaskItem.coalesced.does_not_exist() | ~TaskItem.coalesced.contains(prompt)
+    try:
+        found = table.update(
+            record.keyed(place.task_id),
+            [TaskItem.coalesced.set((TaskItem.coalesced | []).append([prompt]))],
+            (TaskItem.status == TaskStatus.QUEUED.value) & unsaid,
+        )
+    except ConditionFailed:
+        waiting = record.load(place.task_id)
+        if waiting is None or waiting.status != TaskStatus.QUEUED or prompt not in (waiting.coalesced or []):
+            return None
+        found = waiting
+    return Enqueued(found, created=False, coalesced=True)
+
+
+def requeue_attributes(task: TaskItem) -> dict[str, Any]:
+    """The index keys of `task` when it goes back to the queue: its turn has not changed."""
+    return {"rpk": keys.ready_of(task.runtime_id), "rsk": ready_key(task)}

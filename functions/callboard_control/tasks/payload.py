@@ -1,0 +1,59 @@
+"""The claim's answer for one task, field by field, from fresh data: an agent changed since the task was made runs as it
+is now. Secrets are read here and nowhere else on the way of a task."""
+
+from __future__ import annotations
+
+from callboard_control import ports
+from callboard_control.store import keys, table
+from callboard_control.store.models import WorkspaceItem
+from callboard_control.tasks import record
+from callboard_control.tasks.claim import Claim
+from callboard_wire.bodies import AgentSpec, ClaimedTask
+
+SUMMARY_CHARS = 200
+
+
+def payload(claim: Claim, provider: str) -> ClaimedTask:
+    """What the daemon needs to run the claimed task. Raises what the store and the secret store raise: the caller gives
+    the task back to the queue then."""
+    task, agent = claim.task, claim.agent
+    prompt = record.prompt_of(task)
+    workspace = table.get(WorkspaceItem, keys.workspace(task.workspace_id), "W", consistent=False)
+    return ClaimedTask(
+        id=task.id,
+        agent_id=task.agent_id,
+        runtime_id=task.runtime_id,
+        workspace_id=task.workspace_id,
+        kind=task.kind or "direct",
+        priority=int(task.priority or 0),
+        attempt=int(task.attempt or 1),
+        max_attempts=int(task.max_attempts or 2),
+        created_at=record.at(task.created),
+        dispatched_at=record.at(task.dispatched),
+        claim_id=task.claim_id,
+        fence=int(task.fence or 0),
+        provider=provider,
+        prompt=prompt,
+        thread_name=task.thread_name or "",
+        issue_id=task.issue_id or "",
+        chat_session_id=task.chat_session_id or "",
+        parent_task_id=task.retry_of or "",
+        prior_session_id="" if task.force_fresh else task.prior_session_id or "",
+        prior_work_dir=task.prior_work_dir or "",
+        workspace_context=(workspace.context if workspace else None) or "",
+        repos=(workspace.repos if workspace else None) or [],
+        trigger_summary=" ".join(prompt.split())[:SUMMARY_CHARS],
+        timeout_s=float(task.timeout_s) if task.timeout_s else None,
+        agent=AgentSpec(
+            id=agent.id,
+            name=agent.name,
+            instructions=agent.instructions or "",
+            model=agent.model,
+            thinking_level=agent.thinking_level,
+            custom_env=ports.current().secrets.read(agent.id) if agent.env_key_count else {},
+            custom_args=list(agent.custom_args or []),
+            mcp_config=agent.mcp_config,
+            max_turns=int(agent.max_turns) if agent.max_turns else None,
+        ),
+        auth_token=claim.token,
+    )

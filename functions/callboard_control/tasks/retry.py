@@ -1,0 +1,61 @@
+"""Retry: which failures are tried again, when, and with what of the old conversation. All of it is data in the wire's
+`FAILURES`; here it becomes a child task."""
+
+from __future__ import annotations
+
+from callboard_control import ports
+from callboard_control.actor import SYSTEM
+from callboard_control.store import keys
+from callboard_control.store.models import TaskItem
+from callboard_control.tasks import enqueue, record
+from callboard_wire.failures import DEFAULT_ATTEMPTS, FAILURES, FailureReason, attempts_allowed
+from callboard_wire.states import Move, TaskStatus
+
+
+def child_of(task: TaskItem, reason: FailureReason) -> TaskItem | None:
+    """The task that tries again after `task` failed for `reason`; None where there is to be none.
+
+    Its id follows from the parent's, so a failure reported twice makes one retry.
+    """
+    attempt = int(task.attempt or 1)
+    if attempt >= attempts_allowed(reason, int(task.max_attempts or DEFAULT_ATTEMPTS)):
+        return None
+    failure = FAILURES[reason]
+    now = ports.now_ms()
+    delay_ms = int(failure.delay(attempt + 1) * 1000)
+    later = delay_ms > 0 or failure.waits_for_runtime
+    child_id = keys.derived_id("retry", task.id)
+    prompt, parts = record.store_text(child_id, "prompt", record.prompt_of(task))
+    fresh = failure.fresh_session
+    child = record.new_task(
+        pk=keys.task(child_id),
+        sk="T",
+        gpk=keys.tasks_of(task.workspace_id),
+        gsk=f"{keys.stamp(now)}#{child_id}",
+        id=child_id,
+        workspace_id=task.workspace_id,
+        agent_id=task.agent_id,
+        runtime_id=task.runtime_id,
+        status=(TaskStatus.DEFERRED if later else TaskStatus.QUEUED).value,
+        priority=task.priority,
+        kind=task.kind,
+        prompt=prompt,
+        prompt_parts=parts,
+        thread_name=task.thread_name,
+        issue_id=task.issue_id,
+        chat_session_id=task.chat_session_id,
+        lane=task.lane,
+        attempt=attempt + 1,
+        max_attempts=task.max_attempts,
+        timeout_s=task.timeout_s,
+        created=now,
+        fire_at=now + delay_ms if later else None,
+        waits_for_runtime=True if failure.waits_for_runtime else None,
+        prior_session_id=None if fresh else (task.session_id or task.prior_session_id),
+        prior_work_dir=None if fresh else (task.work_dir or task.prior_work_dir),
+        force_fresh=True if fresh else None,
+        retry_of=task.id,
+        moves=[record.move_entry(Move.DEFER if later else Move.ENQUEUE, now, SYSTEM)],
+    )
+    enqueue.index(child)
+    return child

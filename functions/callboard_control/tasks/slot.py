@@ -1,0 +1,64 @@
+"""An agent's capacity: the set of tasks it has in flight, and the lanes that are taken.
+
+The set changes only inside the transaction that moves the task, so it says the truth at every instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pynamodb.expressions.condition import Condition, size
+
+from callboard_control.store import keys, table
+from callboard_control.store.models import SlotItem, TaskItem
+from callboard_wire.states import HELD
+
+S = SlotItem
+
+
+def keyed(agent_id: str) -> SlotItem:
+    return SlotItem(f"AG#{agent_id}", "SLOT")
+
+
+def take(task: TaskItem, daemon_record: str, capacity: int) -> table.Update:
+    """The half of a claim that takes a place: refused when the agent is full, closed, or busy in the task's lane."""
+    # size() of an attribute that is not there is no number, so the first claim needs its own alternative.
+    used = size(S.running)  # type: ignore[no-untyped-call]  # PynamoDB leaves it untyped
+    has_room: Condition = S.running.does_not_exist() | (used < capacity)
+    condition: Condition = has_room & S.closed.does_not_exist()
+    actions = [
+        S.running.add({task.id}),
+        # What the sweep and a repeated claim find held tasks by. Unchanged values cost no index write.
+        S.gpk.set(keys.busy_of(daemon_record)),
+        S.gsk.set(task.agent_id),
+    ]
+    if task.lane:
+        condition &= S.lanes.does_not_exist() | ~S.lanes.contains(task.lane)
+        actions.append(S.lanes.add({task.lane}))
+    return table.Update(keyed(task.agent_id), actions, condition)
+
+
+def release(task: TaskItem) -> table.Update:
+    """The half of an ending that gives the place back; giving it back twice changes nothing."""
+    actions = [S.running.delete({task.id})]
+    if task.lane:
+        actions.append(S.lanes.delete({task.lane}))
+    return table.Update(keyed(task.agent_id), actions)
+
+
+def busy_slots(daemon_record: str) -> list[SlotItem]:
+    """The slots of agents that may have tasks in flight on this daemon: found by the index, read from the table."""
+    agents: list[str] = []
+    cursor = None
+    while True:
+        page = table.rows(SlotItem.list_index, keys.busy_of(daemon_record), limit=100, cursor=cursor)
+        agents += [row.gsk for row in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return table.get_many(SlotItem, [(f"AG#{agent}", "SLOT") for agent in agents])
+
+
+def held_tasks(slots: Iterable[SlotItem]) -> list[TaskItem]:
+    ids = [task_id for slot in slots for task_id in sorted(slot.running or ())]
+    found = table.get_many(TaskItem, [(keys.task(task_id), "T") for task_id in ids])
+    return [task for task in found if task.status in HELD]

@@ -1,0 +1,223 @@
+"""Sweep: once a minute, what time alone decides. Safe to run twice at once and to stop anywhere: every step is one
+conditional move that starts from the state it found, and the next sweep goes on with what is left.
+
+    lease ran out, never started          → queued again (new fence at the next claim)
+    machine silent beyond the grace       → running tasks fail with ``runtime_offline`` and are retried when it is back
+    queued too long                       → failed, ``queued_expired`` (a retry that waits for its machine is exempt)
+    deferred and due                      → queued (one that waits for its machine: when the machine is healthy)
+    a slot holding an id that is not held → counted and cleared: none may ever exist
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from callboard_control import ports
+from callboard_control.actor import SYSTEM
+from callboard_control.store import keys, table
+from callboard_control.store.errors import ConditionFailed
+from callboard_control.store.models import SHARDS, DaemonItem, PendingItem, RuntimeItem, SlotItem, TaskItem
+from callboard_control.tasks import enqueue, record, settle, slot
+from callboard_wire.bodies import RUNTIME_FRESH_S
+from callboard_wire.failures import FailureReason
+from callboard_wire.states import HELD, PREPARING, Move, TaskStatus
+
+T = TaskItem
+RECONNECT_GRACE_MS: Final = 3 * 3600 * 1000
+"""A machine that slept or lost its network keeps its running tasks this long: the agent may well be working on."""
+QUEUED_AT_MOST_MS: Final = 2 * 3600 * 1000
+PER_RUN: Final = 5000
+
+
+@dataclass(slots=True)
+class Swept:
+    """What one sweep did; `more` says that it stopped at its bound."""
+
+    requeued: int = 0
+    offline: int = 0
+    expired: int = 0
+    promoted: int = 0
+    gave_up: int = 0
+    orphan_slots: int = 0
+    queued: int = 0
+    running: int = 0
+    more: bool = False
+    _left: int = field(default=PER_RUN, repr=False)
+
+    def spend(self) -> bool:
+        self._left -= 1
+        self.more = self._left < 0
+        return not self.more
+
+
+def sweep(*, grace_ms: int = RECONNECT_GRACE_MS, limit: int = PER_RUN) -> Swept:
+    """One pass over everything time may have decided. `grace_ms`: how long a silent machine keeps its running tasks."""
+    swept = Swept(_left=limit)
+    for daemon in daemons():
+        _held(daemon, swept, grace_ms)
+        for runtime_id in daemon.runtimes:
+            _queued_too_long(runtime_id, swept)
+        if swept.more:
+            return swept
+    for n in range(SHARDS):
+        _deferred(n, swept, grace_ms)
+    return swept
+
+
+def daemons() -> Iterator[DaemonItem]:
+    for n in range(SHARDS):
+        cursor = None
+        while True:
+            page = table.rows(DaemonItem.list_index, f"DAEMON#{n}", limit=100, cursor=cursor)
+            yield from table.get_many(DaemonItem, [(row.pk, "D") for row in page.items])
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+
+# ── claimed ──────────────────────────────────────────────────────────────────
+
+
+def _held(daemon: DaemonItem, swept: Swept, grace_ms: int) -> None:
+    now = ports.now_ms()
+    silent_ms = now - int(daemon.seen)
+    for found in slot.busy_slots(daemon.pk.removeprefix("DM#")):
+        ids = sorted(found.running or ())
+        tasks = {t.id: t for t in table.get_many(TaskItem, [(keys.task(i), "T") for i in ids])}
+        if not ids:
+            _forget(found)
+        for task_id in ids:
+            task = tasks.get(task_id)
+            if task is None or task.status not in HELD:
+                _clear_orphan(found, task_id, swept)
+            elif not swept.spend():
+                return
+            elif task.status in PREPARING and int(task.lease_until or 0) <= now:
+                swept.requeued += settle.requeue(task, SYSTEM).status == TaskStatus.QUEUED
+            elif task.status == TaskStatus.RUNNING:
+                swept.running += 1
+                if silent_ms > grace_ms:
+                    swept.offline += _offline(task, daemon)
+
+
+def _offline(task: TaskItem, daemon: DaemonItem) -> bool:
+    message = f"The machine {daemon.device_name or daemon.daemon_id} has not been heard of for too long."
+    return settle.fail(task, FailureReason.RUNTIME_OFFLINE, message, SYSTEM).status == TaskStatus.FAILED
+
+
+def _forget(found: SlotItem) -> None:
+    """An empty slot leaves the busy index; a claim that comes at the same instant puts it back."""
+    try:
+        table.update(
+            SlotItem(found.pk, "SLOT"),
+            [SlotItem.gpk.remove(), SlotItem.gsk.remove()],
+            SlotItem.running.does_not_exist(),
+        )
+    except ConditionFailed:
+        pass  # a claim was faster: it is busy again
+
+
+def _clear_orphan(found: SlotItem, task_id: str, swept: Swept) -> None:
+    """The task may have ended between the two reads, which is no fault: look once more before counting."""
+    again = table.get(SlotItem, found.pk, "SLOT")
+    task = record.load(task_id)
+    if again is None or task_id not in (again.running or ()) or (task is not None and task.status in HELD):
+        return
+    swept.orphan_slots += 1
+    table.update(SlotItem(found.pk, "SLOT"), [SlotItem.running.delete({task_id})])
+
+
+# ── queued ───────────────────────────────────────────────────────────────────
+
+
+def _queued_too_long(runtime_id: str, swept: Swept) -> None:
+    """Turns are creation times less what priority is worth, so everything too old is below one key."""
+    cutoff = ports.now_ms() - QUEUED_AT_MOST_MS
+    cursor = None
+    while True:
+        page = table.rows(
+            T.ready_index,
+            keys.ready_of(runtime_id),
+            T.rsk < keys.turn_before(cutoff),
+            limit=100,
+            cursor=cursor,
+        )
+        for row in page.items:
+            task = record.load(row.pk.removeprefix("TK#"))
+            if task is None or task.status != TaskStatus.QUEUED or int(task.created) > cutoff or task.waits_for_runtime:
+                continue
+            if not swept.spend():
+                return
+            done = settle.refuse(task, FailureReason.QUEUED_EXPIRED, "Nobody took the task within two hours.")
+            swept.expired += done.status == TaskStatus.FAILED
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+# ── deferred ─────────────────────────────────────────────────────────────────
+
+
+def _deferred(n: int, swept: Swept, grace_ms: int) -> None:
+    now = ports.now_ms()
+    cursor = None
+    while True:
+        page = table.rows(T.ready_index, f"DF#{n}", T.rsk <= f"{keys.stamp(now)}#~", limit=100, cursor=cursor)
+        for row in page.items:
+            task = record.load(row.pk.removeprefix("TK#"))
+            if task is None or task.status != TaskStatus.DEFERRED or int(task.fire_at or 0) > now:
+                continue
+            if not swept.spend():
+                return
+            _due(task, swept, now, grace_ms)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _due(task: TaskItem, swept: Swept, now: int, grace_ms: int) -> None:
+    if task.waits_for_runtime and not _healthy(task, now):
+        if now - int(task.fire_at or 0) > grace_ms:
+            message = "The machine did not come back in time for the retry."
+            done = settle.refuse(task, FailureReason.RUNTIME_RECONNECT_TIMEOUT, message)
+            swept.gave_up += done.status == TaskStatus.FAILED
+        return
+    swept.promoted += promote(task)
+
+
+def _healthy(task: TaskItem, now: int) -> bool:
+    runtime = table.get(RuntimeItem, keys.workspace(task.workspace_id), f"RT#{task.runtime_id}")
+    if runtime is None or runtime.offline is not None:
+        return False
+    daemon = table.get(DaemonItem, f"DM#{runtime.daemon}", "D")
+    return daemon is not None and now - int(daemon.seen) <= RUNTIME_FRESH_S * 1000
+
+
+def promote(task: TaskItem) -> bool:
+    """deferred → queued. A task of an issue waits on while another one of that issue and agent is queued."""
+    now = ports.now_ms()
+    place_keys = enqueue.requeue_attributes(task)
+    writes: list[table.Write] = [
+        table.Update(
+            record.keyed(task.id),
+            [
+                T.status.set(TaskStatus.QUEUED.value),
+                T.rpk.set(place_keys["rpk"]),
+                T.rsk.set(place_keys["rsk"]),
+                T.fire_at.remove(),
+                record.moved(Move.PROMOTE, now, SYSTEM),
+            ],
+            settle.unmoved(task),
+        )
+    ]
+    if task.issue_id:
+        place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
+        writes.append(table.Put(place, PendingItem.pk.does_not_exist()))
+    try:
+        table.transact(writes)
+    except ConditionFailed:
+        return False
+    ports.ring(task.runtime_id)
+    return True
