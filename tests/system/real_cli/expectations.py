@@ -28,6 +28,8 @@ class Case(StrEnum):
     UNAUTHORIZED = Scenario.UNAUTHORIZED
     RATE_LIMITED_ONCE = Scenario.RATE_LIMITED_ONCE
     BROKEN_ONCE = Scenario.BROKEN_ONCE
+    QUOTA = Scenario.QUOTA
+    CONTEXT = Scenario.CONTEXT
     CUT_ONCE = Scenario.CUT_ONCE
     CUT = Scenario.CUT
     CANCEL_TOOL = Scenario.LONGTOOL
@@ -87,6 +89,8 @@ DEFAULTS: Mapping[Case, Want] = {
     Case.UNAUTHORIZED: replace(_FAILED, reasons=(FailureReason.AUTH,)),
     Case.RATE_LIMITED_ONCE: _HELLO,
     Case.BROKEN_ONCE: _HELLO,
+    Case.QUOTA: replace(_FAILED, reasons=(FailureReason.QUOTA,)),
+    Case.CONTEXT: replace(_FAILED, reasons=(FailureReason.CONTEXT_OVERFLOW,)),
     Case.CUT_ONCE: _HELLO,
     Case.CUT: Want(RunStatus.FAILED, reasons=(FailureReason.NETWORK, FailureReason.SERVER_ERROR)),
     Case.CANCEL_TOOL: Want(RunStatus.CANCELLED),
@@ -113,14 +117,22 @@ OVERRIDES: Mapping[str, Mapping[Case, Want | Excluded]] = {
     "codebuddy": {  # it retries neither
         Case.RATE_LIMITED_ONCE: replace(_FAILED, reasons=(FailureReason.RATE_LIMIT, FailureReason.QUOTA)),
         Case.BROKEN_ONCE: replace(_FAILED, reasons=(FailureReason.SERVER_ERROR,)),
+        # It makes room by itself with a call of its own, asks again and answers: both calls are this run's.
+        Case.CONTEXT: Want(output=scenarios.HELLO, usage=TokenUsage(1245, 59, 1000)),
     },
     "opencode": {
         Case.THINKING: replace(_HELLO, shown=False),  # only with --thinking
+        # An `error` event, then it makes room by itself and answers: the answer counts, exit status 1 or not.
+        Case.CONTEXT: Want(output=scenarios.HELLO),
+        Case.QUOTA: Excluded("opencode retries a 429 of any kind five times in silence, 78 s"),
         Case.CUT: Excluded("opencode retries a dropped stream five times in silence, about 70 s"),
     },
-    "qwen": {Case.CUT_ONCE: _GLUED},  # "preserving delivered text", it says on stderr
+    "qwen": {
+        Case.CUT_ONCE: _GLUED,  # "preserving delivered text", it says on stderr
+        Case.QUOTA: Excluded("qwen retries a 429 of any kind ten times, up to two minutes apart: over 240 s"),
+    },
     "pi": {},
-    "copilot": {},
+    "copilot": {Case.QUOTA: Excluded("copilot retries a 429 of any kind six times, 64 s")},
     "openclaw": {
         Case.TEXT: _SLOW_HELLO,
         Case.TOOL: replace(DEFAULTS[Case.TOOL], shown=False, timeout=_SLOW),
@@ -135,6 +147,8 @@ OVERRIDES: Mapping[str, Mapping[Case, Want | Excluded]] = {
         ),
         Case.RATE_LIMITED_ONCE: _SLOW_HELLO,
         Case.BROKEN_ONCE: _SLOW_HELLO,
+        Case.QUOTA: replace(DEFAULTS[Case.QUOTA], session=False, timeout=_SLOW),
+        Case.CONTEXT: replace(DEFAULTS[Case.CONTEXT], session=False, timeout=_SLOW),
         Case.CUT_ONCE: _SLOW_HELLO,
         Case.CUT: Excluded("openclaw retries a dropped stream eight times in silence, 91 s"),
         Case.CANCEL_TOOL: replace(DEFAULTS[Case.CANCEL_TOOL], session=False, timeout=_SLOW),

@@ -150,6 +150,20 @@ async def test_one_500_does_not_change_the_answer_nor_its_cost(provider: str, wa
     await check(run, want, world)
 
 
+@every_provider(Case.QUOTA)
+async def test_an_empty_account_is_a_matter_of_quota(provider: str, want: Want, world_of: WorldOf) -> None:
+    world = world_of(provider)
+    run = await drive(world, prompt(Case.QUOTA), timeout=want.timeout)
+    await check(run, want, world)
+
+
+@every_provider(Case.CONTEXT)
+async def test_a_full_context_window_is_named_as_such(provider: str, want: Want, world_of: WorldOf) -> None:
+    world = world_of(provider)
+    run = await drive(world, prompt(Case.CONTEXT), timeout=want.timeout)
+    await check(run, want, world)
+
+
 @every_provider(Case.CUT_ONCE)
 async def test_one_answer_cut_off_in_the_middle_is_asked_for_again(
     provider: str, want: Want, world_of: WorldOf
