@@ -41,6 +41,11 @@ class Resolver(APIGatewayHttpResolver):
         self._building = Lock()
         super().__init__(**options)
 
+    def declared(self) -> frozenset[tuple[str, str]]:
+        """The routes declared on it, as API Gateway writes them: ``("GET", "/api/tasks/{task_id}")``."""
+        routes = self._static_routes + self._dynamic_routes
+        return frozenset((route.method, route.openapi_path) for route in routes)
+
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         proxied = self._to_proxy_event(dict(event))
         token = self._calls.set(_State(proxied, context, dict(self._outside.context)))

@@ -5,15 +5,155 @@ The order matters: the environment first, because entry points and models read i
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from callboard_control.embedded.doorbell import LocalDoorbell
+from callboard_control.embedded.folder import DataFolder, GatewayError
+from callboard_control.embedded.front import Front
 from callboard_control.embedded.gateway import Gateway
+from callboard_control.embedded.metrics import Metrics
+from callboard_control.embedded.routes import Function, Handler
+from callboard_control.embedded.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from callboard_control.embedded.engine import Engine
+
+TABLE: Final = "callboard"
+HELD: Final = {"claim": 28.0}
+"""Functions whose calls wait for work, and their timeouts in seconds: the template's."""
+
+ENVIRONMENT: Final = {
+    "CALLBOARD_TABLE": TABLE,
+    "CALLBOARD_STAGE": "local",
+    # Nothing here may reach AWS: no account is looked up on the machine or at a metadata service.
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "POWERTOOLS_SERVICE_NAME": "callboard",
+    # Metrics for CloudWatch are lines on stdout; here /metrics has what they say.
+    "POWERTOOLS_METRICS_DISABLED": "true",
+}
+FOREIGN: Final = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+)
+"""A developer's own settings for AWS, which would redirect or break the store."""
 
 
 def compose(data: Path) -> Gateway:
-    """The gateway on the data folder `data`, not yet listening.
+    """The gateway on the data folder `data`, not yet listening. One at a time in a process: it sets ports and store.
 
     Raises:
         GatewayError: the folder cannot be used.
     """
-    raise NotImplementedError(data)
+    folder = DataFolder(data)
+    folder.open()
+    try:
+        return _composed(folder)
+    except BaseException:
+        folder.close()
+        raise
+
+
+def _composed(folder: DataFolder) -> Gateway:
+    _set_environment()
+    engine = _open_store(folder)
+    try:
+        doorbell = LocalDoorbell()
+        _set_ports(folder, doorbell)
+        _forget_used_secret(folder)
+        front = Front(_functions(), ready=_ready)
+        scheduler = Scheduler(_sweep(engine, front.metrics), front.metrics)
+    except BaseException:
+        engine.close()
+        raise
+    return Gateway(folder, front, doorbell, scheduler=scheduler, close_store=engine.close)
+
+
+def _set_environment() -> None:
+    for name in FOREIGN:
+        os.environ.pop(name, None)
+    os.environ.update(ENVIRONMENT)
+    os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "WARNING")
+
+
+def _open_store(folder: DataFolder) -> Engine:
+    from callboard_control.embedded.engine import Engine, StorageError, attach_connection
+    from callboard_control.store import table
+
+    try:
+        engine = Engine(folder.database)
+    except StorageError as failure:
+        raise GatewayError(f"The store in {folder.path} cannot be used: {failure}") from failure
+    attach_connection(engine, table.connection())
+    table.ensure()
+    expiry = engine.execute("DescribeTimeToLive", {"TableName": TABLE})["TimeToLiveDescription"]
+    if expiry["TimeToLiveStatus"] == "DISABLED":
+        wanted = {"AttributeName": "ttl", "Enabled": True}
+        engine.execute("UpdateTimeToLive", {"TableName": TABLE, "TimeToLiveSpecification": wanted})
+    return engine
+
+
+def _set_ports(folder: DataFolder, doorbell: LocalDoorbell) -> None:
+    from callboard_control import ports
+
+    ports.use(ports.Ports(doorbell=doorbell, bootstrap_secret=folder.bootstrap_secret))
+
+
+def _forget_used_secret(folder: DataFolder) -> None:
+    """After the first login the secret opens nothing more; left lying, it would announce a login that is refused."""
+    if _bootstrapped():
+        folder.secret_file.unlink(missing_ok=True)
+
+
+def _bootstrapped() -> bool:
+    from callboard_control.store import table
+    from callboard_control.store.models import SystemItem
+
+    return table.get(SystemItem, "SYS", "BOOTSTRAP") is not None
+
+
+def _ready() -> None:
+    _bootstrapped()
+
+
+def _functions() -> list[Function]:
+    from callboard_control.entrypoints import HTTP
+
+    functions = []
+    for name, path in HTTP.items():
+        module = import_module(path)
+        function = Function(name, module.handler, module.app.declared())
+        functions.append(replace(function, held=True, timeout_s=HELD[name]) if name in HELD else function)
+    return functions
+
+
+def _sweep(engine: Engine, metrics: Metrics) -> Handler:
+    """The minute's sweep, and what DynamoDB does by itself: deleting what has expired. Its counts become gauges."""
+    from callboard_control.entrypoints import SCHEDULED
+
+    tick: Handler = import_module(SCHEDULED["tick"]).handler
+    last: dict[str, float] = {}
+    metrics.gauge(
+        "last_sweep",
+        "What the last sweep of the minute found and did.",
+        lambda: {(("what", what),): count for what, count in dict(last).items()},
+    )
+
+    def sweep(event: dict[str, Any], context: Any) -> Any:
+        answer = tick(event, context)
+        last.update({what: float(count) for what, count in answer.items()}, deleted=float(engine.sweep_expired()))
+        return answer
+
+    return sweep

@@ -1,6 +1,6 @@
 """The doorbell within one process: a claim that waits is woken by the enqueue's own thread.
 
-Each runtime has a count of rings. `listen` notes the counts before the claim looks for work, and `wait` returns at once
+Each runtime has a count of rings. `sample` notes the counts before the claim looks for work, and `wait` returns at once
 when one has moved since: a ring between the look and the wait is never lost.
 """
 
@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from contextlib import nullcontext
+from dataclasses import dataclass
 from threading import Event, Lock
 
 from callboard_control.embedded.calls import current_call
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How often each of these runtimes had been rung."""
+
+    runtime_ids: tuple[str, ...]
+    rings: tuple[int, ...]
 
 
 class LocalDoorbell:
@@ -29,7 +38,7 @@ class LocalDoorbell:
         with self._lock:
             return len(set().union(*self._waiting.values())) if self._waiting else 0
 
-    def ring(self, runtime_ids: Collection[str]) -> None:
+    def ring(self, *runtime_ids: str) -> None:
         with self._lock:
             for runtime_id in runtime_ids:
                 self._rings[runtime_id] += 1
@@ -37,26 +46,28 @@ class LocalDoorbell:
         for event in woken:
             event.set()
 
-    def listen(self, runtime_ids: Collection[str]) -> object:
+    def sample(self, runtime_ids: Collection[str], /) -> Sample:
+        ids = tuple(runtime_ids)
         with self._lock:
-            return self._mark(runtime_ids)
+            return Sample(ids, self._count(ids))
 
-    def wait(self, runtime_ids: Collection[str], mark: object, timeout: float) -> bool:
-        """False when nobody will look again: the gateway drains, or the caller of this request hung up."""
+    def wait(self, seen: Sample, timeout: float, /) -> bool:
+        """True when one was rung since `seen`; False when `timeout` seconds have passed, the gateway drains, or the
+        caller of this request hung up."""
         call = current_call.get()
         event = Event()
         with self._lock:
-            if not self._closed and self._mark(runtime_ids) == mark:
-                for runtime_id in runtime_ids:
+            if not self._closed and self._count(seen.runtime_ids) == seen.rings:
+                for runtime_id in seen.runtime_ids:
                     self._waiting[runtime_id].add(event)
             else:
                 event.set()
         try:
             with call.on_abandon(event.set) if call else nullcontext():
-                event.wait(timeout)
+                rung = event.wait(timeout)
         finally:
-            self._leave(runtime_ids, event)
-        return not self._closed and not (call and call.abandoned)
+            self._leave(seen.runtime_ids, event)
+        return rung and not self._closed and not (call and call.abandoned)
 
     def close(self) -> None:
         """Wake every waiting call with False, and refuse to let another wait."""
@@ -66,11 +77,11 @@ class LocalDoorbell:
         for event in woken:
             event.set()
 
-    def _mark(self, runtime_ids: Collection[str]) -> tuple[int, ...]:
+    def _count(self, runtime_ids: tuple[str, ...]) -> tuple[int, ...]:
         # `get`, not the default: a caller may ask about runtimes that do not exist, and they must not pile up.
         return tuple(self._rings.get(runtime_id, 0) for runtime_id in runtime_ids)
 
-    def _leave(self, runtime_ids: Collection[str], event: Event) -> None:
+    def _leave(self, runtime_ids: tuple[str, ...], event: Event) -> None:
         with self._lock:
             for runtime_id in runtime_ids:
                 events = self._waiting.get(runtime_id)

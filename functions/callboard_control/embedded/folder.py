@@ -34,7 +34,8 @@ class DataFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = FileLock(path / LOCK, mode=0o600)
+        # Taken by the thread that composes, given free by the one that serves: not a lock per thread.
+        self._lock = FileLock(path / LOCK, mode=0o600, thread_local=False)
         self.first_start = False
 
     @property

@@ -29,6 +29,8 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 """HTTP APIs' limit."""
 MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 """A body that is too large is read to its end up to here, so that its sender, still writing, gets to read the 413."""
+OWN = frozenset({"GET /health", "GET /metrics", "GET /readyz"})
+"""What the gateway answers itself, without a token."""
 HURRIED_S = 5.0
 """What a held call is given when there is no room to hold it: too little to wait, enough to claim what is there."""
 
@@ -72,7 +74,8 @@ class Front:
             answer = await self._answer(request, match, scope, receive)
         except _HungUp:
             return
-        route = match.route_key if match else "none"
+        own = f"{request.method} {request.path}"
+        route = match.route_key if match else own if own in OWN else "none"
         self.metrics.request(route, answer.status, time.monotonic() - began)
         await _send(send, answer, request.request_id)
 
@@ -87,12 +90,13 @@ class Front:
 
     async def _own(self, request: Request) -> Answer:
         """What the gateway answers itself."""
-        if (request.method, request.path) == ("GET", "/health"):
-            return _plain(200, json.dumps({"status": "ok"}), "application/json")
-        if (request.method, request.path) == ("GET", "/metrics"):
-            return _plain(200, self.metrics.text(), CONTENT_TYPE)
-        if (request.method, request.path) == ("GET", "/readyz"):
-            return await self._readiness(request)
+        match f"{request.method} {request.path}":
+            case "GET /health":
+                return _plain(200, json.dumps({"status": "ok"}), "application/json")
+            case "GET /metrics":
+                return _plain(200, self.metrics.text(), CONTENT_TYPE)
+            case "GET /readyz":
+                return await self._readiness(request)
         methods = self._router.methods(request.path)
         hint = f"; it answers {', '.join(methods)}" if methods else ""
         message = f"There is no {request.method} {request.path}{hint}."

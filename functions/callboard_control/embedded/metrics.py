@@ -66,7 +66,7 @@ def _head(name: str, kind: str, help_text: str) -> Iterable[str]:
 
 def _histogram(route: str, counts: list[float]) -> Iterable[str]:
     total = 0.0
-    for limit, count in zip([*map(str, BUCKETS_S), "+Inf"], counts, strict=False):
+    for limit, count in zip([*(f"{limit:g}" for limit in BUCKETS_S), "+Inf"], counts, strict=False):
         total += count
         yield _sample("http_request_seconds_bucket", (("route", route), ("le", limit)), total)
     yield _sample("http_request_seconds_sum", (("route", route),), counts[-1])

@@ -103,10 +103,10 @@ async def test_slow_handlers_fill_their_own_lane_and_claims_still_pass(tmp_path:
 
 def test_a_ring_between_look_and_wait_is_not_lost() -> None:
     bell = LocalDoorbell()
-    mark = bell.listen(["r1", "r2"])
-    bell.ring(["r2"])
+    seen = bell.sample(["r1", "r2"])
+    bell.ring("r2")
     began = time.monotonic()
-    assert bell.wait(["r1", "r2"], mark, 30)
+    assert bell.wait(seen, 30)
     assert time.monotonic() - began < 15, "it waited for another ring"
 
 
@@ -115,16 +115,16 @@ def test_a_ring_of_another_runtime_wakes_nobody() -> None:
     woken = threading.Event()
 
     def wait() -> None:
-        bell.wait(["r1"], bell.listen(["r1"]), 30)
+        bell.wait(bell.sample(["r1"]), 30)
         woken.set()
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     while not bell.waiting:
         time.sleep(0.001)
-    bell.ring(["r2"])
+    bell.ring("r2")
     assert not woken.wait(0.2)
-    bell.ring(["r1"])
+    bell.ring("r1")
     assert woken.wait(10)
     thread.join(10)
     assert bell.waiting == 0
@@ -140,12 +140,12 @@ def test_many_waiters_and_ringers_lose_no_wake_up() -> None:
     def consume(name: str) -> None:
         eaten = 0
         while eaten < rounds:
-            mark = bell.listen([name])
+            seen = bell.sample([name])
             with lock:
                 found, tokens[name] = tokens[name], 0
             eaten += found
             if not found and eaten < rounds:
-                assert bell.wait([name], mark, 30)
+                assert bell.wait(seen, 30)
 
     waiters = [threading.Thread(target=consume, args=(name,), daemon=True) for name in names]
     for waiter in waiters:
@@ -154,7 +154,7 @@ def test_many_waiters_and_ringers_lose_no_wake_up() -> None:
         for name in names:
             with lock:
                 tokens[name] += 1
-            bell.ring([name])
+            bell.ring(name)
     for waiter in waiters:
         waiter.join(20)
         assert not waiter.is_alive()
@@ -166,6 +166,6 @@ def test_an_abandoned_call_does_not_wait_at_all() -> None:
     call.abandon()
     token = current_call.set(call)
     try:
-        assert not bell.wait(["r1"], bell.listen(["r1"]), 30)
+        assert not bell.wait(bell.sample(["r1"]), 30)
     finally:
         current_call.reset(token)

@@ -30,7 +30,7 @@ class Toys:
 
     def give(self, item: str, runtime_id: str = "r1") -> None:
         self.work.append(item)
-        self.doorbell.ring([runtime_id])
+        self.doorbell.ring(runtime_id)
 
     def functions(self) -> list[Function]:
         return [
@@ -84,10 +84,10 @@ class Toys:
         deadline = time.monotonic() + min(wanted["wait"], context.get_remaining_time_in_millis() / 1000 - 5)
         runtime_ids = [wanted.get("runtime_id", "r1")]
         while True:
-            mark = self.doorbell.listen(runtime_ids)
+            seen = self.doorbell.sample(runtime_ids)
             taken = self._take()
             left_s = deadline - time.monotonic()
-            if taken or left_s <= 0 or not self.doorbell.wait(runtime_ids, mark, left_s):
+            if taken or left_s <= 0 or not self.doorbell.wait(seen, left_s):
                 return {"statusCode": 200, "body": json.dumps({"task": taken})}
 
     def _take(self) -> str | None:

@@ -1,0 +1,90 @@
+"""The real control plane behind the gateway: the routes it serves, a first login, and what survives a restart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import httpx
+import pytest
+
+from callboard_control.embedded.server import running_gateway
+from callboard_control.entrypoints import HTTP
+from callboard_wire.api import MeView, TokenResponse
+from callboard_wire.bodies import ErrorBody
+
+
+def log_in(url: str, secret: str) -> httpx.Response:
+    return httpx.post(f"{url}/api/bootstrap", json={"secret": secret, "name": "Ann", "workspace": "home"}, timeout=20)
+
+
+def test_first_login_lasts_over_a_restart_and_its_secret_opens_nothing_more(tmp_path: Path) -> None:
+    with running_gateway(tmp_path / "data") as gateway:
+        assert gateway.first_start
+        assert gateway.bootstrap_secret_file
+        secret = gateway.bootstrap_secret_file.read_text().strip()
+        assert log_in(gateway.url, "wrong").status_code == 403
+        token = TokenResponse.model_validate(log_in(gateway.url, secret).raise_for_status().json()).token
+        assert log_in(gateway.url, secret).status_code == 409
+    with running_gateway(tmp_path / "data") as gateway:
+        assert not gateway.first_start
+        assert gateway.bootstrap_secret_file is None
+        assert log_in(gateway.url, secret).status_code == 409
+        answer = httpx.get(f"{gateway.url}/api/me", headers={"authorization": f"Bearer {token}"}, timeout=20)
+        assert MeView.model_validate(answer.json()).name == "Ann"
+
+
+def test_every_declared_route_reaches_its_function(tmp_path: Path) -> None:
+    """Without a token each answers 401 or refuses the body; none is unknown to the gateway."""
+    declared = {route for path in HTTP.values() for route in import_module(path).app.declared()}
+    assert len(declared) > 20
+    with running_gateway(tmp_path / "data") as gateway, httpx.Client(base_url=gateway.url, timeout=20) as client:
+        for method, path in sorted(declared):
+            answer = client.request(method, path.replace("{", "x-").replace("}", ""), json={})
+            assert answer.status_code in (401, 422), f"{method} {path}: {answer.status_code} {answer.text}"
+            assert ErrorBody.model_validate(answer.json()).error in ("unauthenticated", "validation_failed")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b'{"agent": ', 400, "invalid_json"),
+        (b'{"agent": "\xff"}', 400, "invalid_json"),
+        (b"[1, 2]", 422, "validation_failed"),
+        (b'{"agent": 5, "prompt": {}}', 422, "validation_failed"),
+    ],
+)
+def test_a_broken_body_is_refused_in_our_shape(tmp_path: Path, body: bytes, status: int, code: str) -> None:
+    with running_gateway(tmp_path / "data") as gateway:
+        answer = httpx.post(
+            f"{gateway.url}/api/tasks", content=body, headers={"content-type": "application/json"}, timeout=20
+        )
+    assert (answer.status_code, ErrorBody.model_validate(answer.json()).error) == (status, code)
+
+
+def test_no_account_of_the_machine_is_looked_at(tmp_path: Path) -> None:
+    """A developer's AWS profile that cannot even be read, and an endpoint of theirs, change nothing."""
+    program = (
+        "import sys, httpx\n"
+        "from pathlib import Path\n"
+        "from callboard_control.embedded.server import running_gateway\n"
+        "with running_gateway(Path(sys.argv[1])) as gateway:\n"
+        "    print(httpx.get(gateway.url + '/readyz', timeout=20).status_code)\n"
+    )
+    environment = os.environ | {
+        "AWS_PROFILE": "not-there",
+        "AWS_CONFIG_FILE": str(tmp_path),
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_SESSION_TOKEN": "stale",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "data")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.stdout == "200\n", done.stderr
