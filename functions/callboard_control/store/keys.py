@@ -29,6 +29,11 @@ def new_id() -> str:
     return str(uuid.UUID(int=value))
 
 
+def is_id(text: str) -> bool:
+    """Whether `text` has the form of one of our ids (a name may, too)."""
+    return len(text) == 36 and text.count("-") == 4
+
+
 def derived_id(*parts: str) -> str:
     """The same id for the same parts, always: what makes a repeated call find what the first one made."""
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(parts)))

@@ -147,6 +147,24 @@ def get_many(model: type[M], keys: Iterable[tuple[str, str]], *, consistent: boo
         return list(model.batch_get(wanted, consistent_read=consistent))
 
 
+def get_together(*wanted: tuple[type[Item], str, str]) -> list[Any]:
+    """Items of different kinds in one consistent call, each as its model, in the order asked for; None where there is
+    none. Below the models, because PynamoDB's own batch reads one kind at a time (measured: a claim in 3 calls less)."""
+    pending = {Item.Meta.table_name: {"Keys": [_key(pk, sk) for _, pk, sk in wanted], "ConsistentRead": True}}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    while pending:
+        with mapped():
+            answer = connection().dispatch("BatchGetItem", {"RequestItems": pending})
+        for raw in answer["Responses"].get(Item.Meta.table_name, []):
+            found[raw["pk"]["S"], raw["sk"]["S"]] = raw
+        pending = answer.get("UnprocessedKeys") or {}
+    return [kind.from_raw_data(found[pk, sk]) if (pk, sk) in found else None for kind, pk, sk in wanted]
+
+
+def _key(pk: str, sk: str) -> dict[str, Any]:
+    return {"pk": {"S": pk}, "sk": {"S": sk}}
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """A page of items and where the next one starts (None: this was the last)."""

@@ -30,15 +30,15 @@ def enqueue(person: Person, request: EnqueueRequest) -> Outcome:
     agent = _agent(person.workspace_id, request.agent)
     done = enqueueing.enqueue(request, agent, person)
     word = "coalesced" if done.coalesced else "queued" if done.created else "repeated"
-    view = record.view(done.task, agent_name=agent.name, waiting=explain.waiting(done.task))
-    return Outcome(view, done.created, word)
+    return Outcome(record.view(done.task, agent_name=agent.name), done.created, word)
 
 
 def _agent(workspace_id: str, name_or_id: str) -> AgentItem:
     key = keys.workspace(workspace_id)
-    item = table.get(AgentItem, key, f"AG#{name_or_id}")
-    if item is None and (name := table.get(AgentNameItem, key, f"AN#{keys.folded(name_or_id)}")) is not None:
-        item = table.get(AgentItem, key, f"AG#{name.agent_id}")
+    name = table.get(AgentNameItem, key, f"AN#{keys.folded(name_or_id)}") if not keys.is_id(name_or_id) else None
+    item = table.get(AgentItem, key, f"AG#{name.agent_id if name else name_or_id}")
+    if item is None and name is None and (name := table.get(AgentNameItem, key, f"AN#{keys.folded(name_or_id)}")):
+        item = table.get(AgentItem, key, f"AG#{name.agent_id}")  # a name that looks like an id
     if item is None:
         raise NotFound.of("agent", name_or_id)
     return item

@@ -148,12 +148,12 @@ def _blocked(state: _Round, key: str) -> bool:
 
 def _try(state: _Round, runtime_id: str, row: str) -> None:
     """One attempt at one candidate; whatever stands in its way is remembered and never raised."""
-    _, task_id, _, *lane = row.split("#")
+    _, task_id, agent_id, *lane = row.split("#")
     state.tried.add(task_id)
-    task = record.load(task_id)
+    task = _read(state, task_id, agent_id)
     if task is None or task.status != TaskStatus.QUEUED or task.runtime_id != runtime_id:
         return  # the row is older than the task: somebody was faster
-    agent = _agent(state, task)
+    agent = state.agents[agent_id]
     if agent is None or agent.archived is not None:
         settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists or is archived.")
         return
@@ -166,9 +166,24 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
             _learn_wall(state, task, agent, lane)
         if not _ours(task.id, state.claim_id):
             return
-    claimed = record.load(task.id)
-    if claimed is not None:
-        state.claims.append(Claim(claimed, agent, token))
+    state.claims.append(Claim(_claimed(task, state, now), agent, token))
+
+
+def _read(state: _Round, task_id: str, agent_id: str) -> TaskItem | None:
+    """The task, and its agent with it where this round has not read that one yet."""
+    if agent_id in state.agents:
+        return record.load(task_id)
+    key = keys.workspace(state.daemon.workspace_id)
+    task, agent = table.get_together((TaskItem, keys.task(task_id), "T"), (AgentItem, key, f"AG#{agent_id}"))
+    state.agents[agent_id] = agent
+    return task  # type: ignore[no-any-return]
+
+
+def _claimed(task: TaskItem, state: _Round, now: int) -> TaskItem:
+    """The task as the transaction left it; reading it back would cost a call on every claim."""
+    task.status, task.dispatched, task.claim_id = TaskStatus.DISPATCHED.value, now, state.claim_id
+    task.fence = int(task.fence or 0) + 1
+    return task
 
 
 def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: int) -> list[table.Write]:

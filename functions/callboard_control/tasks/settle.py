@@ -98,9 +98,18 @@ def _end(
         else:
             if ringing:
                 ports.ring(task.runtime_id)
+            return _ended(task, end, child)
         task = record.load(task.id) or task
         if task.status == MOVES[end.move][1]:
             return task
+    return task
+
+
+def _ended(task: TaskItem, end: End, child: TaskItem | None) -> TaskItem:
+    """What callers look at, as the transaction left it; reading it all back would cost a call on every ending."""
+    task.status = MOVES[end.move][1].value
+    if child is not None:
+        task.retried_by = child.id
     return task
 
 
