@@ -47,7 +47,8 @@ class Catalogue:
 
     def forget(self) -> None:
         """Read everything anew at the next look: after a rollback the same version number may come to mean another
-        schema."""
+        schema.
+        """
         self._cached = (-1, {})
 
 
@@ -72,7 +73,8 @@ class Core:
 
     def reading(self, table: Table, index: Index | None) -> AbstractContextManager[sqlite3.Connection]:
         """A connection to query `table` or `index` with: an index may answer from an older state, if the injector
-        says so."""
+        says so.
+        """
         if index is None or self.faults is None:
             return self.storage.read()
         return self._lagging(self.faults, table, index)

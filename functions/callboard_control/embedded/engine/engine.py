@@ -49,7 +49,8 @@ class Engine:
 
     `path` is the file, made if missing, or ":memory:". `clock` gives seconds since the epoch, for TTL, request tokens
     and index lag. `synchronous` is SQLite's: FULL survives power loss, NORMAL and OFF survive only the death of the
-    process. Raises StorageError when the file cannot be used."""
+    process. Raises StorageError when the file cannot be used.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """What AWS does now and then and emulators do not, on demand and repeatably.
 
 Pass an injector to the engine. It is asked once a request, and once an index query; the same seed or script gives the
-same faults. `None` (the default) costs nothing."""
+same faults. `None` (the default) costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Script:
     """Faults by the script: `faults` are given to the requests as they come (None lets one pass).
 
     With `operations`, only those operations take from the script. Index lag is held by hand: `hold_indexes` freezes
-    what index queries see from now on, `release_indexes` lets them see all, or the oldest `writes` more."""
+    what index queries see from now on, `release_indexes` lets them see all, or the oldest `writes` more.
+    """
 
     def __init__(self, faults: Iterable[Fault | None] = (), *, operations: Iterable[str] | None = None) -> None:
         self._faults = list(faults)

@@ -10,10 +10,11 @@ from callboard_control.embedded.engine import keys, values
 from callboard_control.embedded.engine.errors import bad_value, empty_key, validation
 from callboard_control.embedded.engine.expressions import syntax
 from callboard_control.embedded.engine.expressions.lexer import invalid
-from callboard_control.embedded.engine.expressions.syntax import Literal, Node, Path
+from callboard_control.embedded.engine.expressions.syntax import Condition, Literal, Operand, Path
 from callboard_control.embedded.engine.schema import KeyPart
 
 _KIND = "KeyConditionExpression"
+_Term = syntax.Compare | syntax.Between | syntax.Call
 _MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -42,10 +43,10 @@ class KeyRange:
         return range_key < self.high.key or (range_key == self.high.key and self.high.included)
 
 
-def key_range(node: Node, hash_part: KeyPart, range_part: KeyPart | None) -> KeyRange:
+def key_range(condition: Condition, hash_part: KeyPart, range_part: KeyPart | None) -> KeyRange:
     """The range a key condition names: an equality on the hash key and at most one condition on the range key."""
-    conditions: dict[str, Node] = {}
-    for term in _terms(node):
+    conditions: dict[str, _Term] = {}
+    for term in _terms(condition):
         name = _attribute(term)
         if name in conditions:
             raise validation("KeyConditionExpressions must only contain one condition per key")
@@ -66,23 +67,33 @@ def key_range(node: Node, hash_part: KeyPart, range_part: KeyPart | None) -> Key
     return KeyRange(hash_key, low, high)
 
 
-def _terms(node: Node) -> Iterator[Node]:
-    if isinstance(node, syntax.And):
-        for term in node.terms:
-            yield from _terms(term)
-        return
-    operators = {syntax.Or: "OR", syntax.Not: "NOT", syntax.In: "IN"}
-    operator = operators.get(type(node))
-    if isinstance(node, syntax.Compare) and node.operator == "<>":
-        operator = "<>"
-    if isinstance(node, syntax.Call) and node.name != "begins_with":
-        operator = node.name
-    if operator is not None:
-        raise validation(f"Invalid operator used in {_KIND}: {operator}")
-    yield node
+def _terms(condition: Condition) -> Iterator[_Term]:
+    """The tests that are joined by AND; everything else is refused by the name of its operator."""
+    for step in condition:
+        match step:
+            case syntax.Connective("AND"):
+                continue
+            case syntax.Compare(operator) if operator != "<>":
+                yield step
+            case syntax.Between() | syntax.Call("begins_with"):
+                yield step
+            case _:
+                raise validation(f"Invalid operator used in {_KIND}: {_operator(step)}")
 
 
-def _operands(term: Node) -> tuple[Node, ...]:
+def _operator(step: syntax.Test | syntax.Connective) -> str:
+    match step:
+        case syntax.Connective(word):
+            return word
+        case syntax.Compare(operator):
+            return operator
+        case syntax.Call(name):
+            return name
+        case _:
+            return "IN"
+
+
+def _operands(term: _Term) -> tuple[Operand, ...]:
     match term:
         case syntax.Compare(_, left, right):
             return left, right
@@ -90,11 +101,9 @@ def _operands(term: Node) -> tuple[Node, ...]:
             return operand, low, high
         case syntax.Call(_, arguments):
             return arguments
-        case _:
-            raise AssertionError(f"{term} is no key condition")
 
 
-def _attribute(term: Node) -> str:
+def _attribute(term: _Term) -> str:
     operands = _operands(term)
     if any(isinstance(operand, syntax.Call) for operand in operands):
         raise validation(f"{_KIND}s cannot contain nested operations")
@@ -110,7 +119,7 @@ def _attribute(term: Node) -> str:
     return str(paths[0].elements[0])
 
 
-def _literals(term: Node) -> list[values.Value]:
+def _literals(term: _Term) -> list[values.Value]:
     found = [operand.value for operand in _operands(term) if isinstance(operand, Literal)]
     return [value for value in found if value is not None]
 
@@ -123,7 +132,7 @@ def _encoded(part: KeyPart, value: values.Value) -> bytes:
     return keys.encode(value)
 
 
-def _bounds(part: KeyPart, term: Node) -> tuple[Bound | None, Bound | None]:
+def _bounds(part: KeyPart, term: _Term) -> tuple[Bound | None, Bound | None]:
     encoded = [_encoded(part, value) for value in _literals(term)]
     if isinstance(term, syntax.Between):
         return Bound(encoded[0], True), Bound(encoded[1], True)
@@ -134,8 +143,6 @@ def _bounds(part: KeyPart, term: Node) -> tuple[Bound | None, Bound | None]:
             )
             raise invalid(_KIND, problem)
         return Bound(encoded[0], True), _after_prefix(encoded[0])
-    if not isinstance(term, syntax.Compare):
-        raise AssertionError(f"{term} is no key condition")
     operator = term.operator if isinstance(term.left, Path) else _MIRRORED[term.operator]
     bound = Bound(encoded[0], operator in ("=", "<=", ">="))
     return (bound if operator in ("=", ">", ">=") else None), (bound if operator in ("=", "<", "<=") else None)
@@ -159,7 +166,8 @@ def where(
     """The WHERE clause that walks `wanted` in key order, after `start` (the last row of the page before).
 
     `start` replaces the bound on its side, so that a page costs what it returns and not its distance from the
-    beginning. `tie_columns` are the table's key columns in an index, "" in a table."""
+    beginning. `tie_columns` are the table's key columns in an index, "" in a table.
+    """
     clauses, arguments = [f"{hash_column} = ?"], [wanted.hash]
     low, high = wanted.low, wanted.high
     if start is not None:

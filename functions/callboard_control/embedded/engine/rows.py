@@ -152,7 +152,8 @@ def move_entry(index: Index, key: RowKey, before: Entry | None, after: Entry | N
 
 def expires(table: Table, item: Item) -> int | None:
     """When an item may be swept: the whole seconds of its TTL attribute, if that is a Number (any other type is no
-    TTL)."""
+    TTL).
+    """
     value = item.get(table.ttl) if table.ttl is not None else None
     if value is None or "N" not in value:
         return None

@@ -6,7 +6,8 @@ behind.
 
 Group commit: a writer joins a queue. Whoever finds no leader leads: it takes the queue, runs every waiting piece of
 work in one SQLite transaction and commits once; while it waits for the disk (without the GIL) the next batch gathers.
-Before it answers its batch it hands the lead to the first of those."""
+Before it answers its batch it hands the lead to the first of those.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Plan:
     """What a piece of work decided: its `answer`, and the statements that make it so.
 
     Work raises before it returns a plan or not at all, so a refused request has changed nothing. `note` is passed to
-    the storage's `committed` after the commit, in commit order."""
+    the storage's `committed` after the commit, in commit order.
+    """
 
     answer: dict[str, Any]
     statements: list[Statement] = field(default_factory=list)
@@ -74,7 +76,8 @@ class Storage:
     """An open data file.
 
     `committed` is called with each plan's note, in commit order, before its caller is answered; `rolled_back` when a
-    commit failed."""
+    commit failed.
+    """
 
     def __init__(
         self,

@@ -8,18 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from callboard_control.embedded.engine import values
 from callboard_control.embedded.engine.errors import EngineError
-from callboard_control.embedded.engine.expressions import syntax
+from callboard_control.embedded.engine.expressions import condition_parser, syntax
 from callboard_control.embedded.engine.expressions.lexer import invalid
-from callboard_control.embedded.engine.expressions.syntax import Literal, Node, Path
+from callboard_control.embedded.engine.expressions.syntax import Arithmetic, Condition, Literal, Operand, Path
 
-_CONDITION_OPERANDS = {
-    "attribute_exists": 1,
-    "attribute_not_exists": 1,
-    "attribute_type": 2,
-    "begins_with": 2,
-    "contains": 2,
-    "size": 1,
-}
 _UPDATE_OPERANDS = {"if_not_exists": 2, "list_append": 2}
 _ORDERED = ("S", "N", "B")
 _TYPE_WORDS = {
@@ -33,32 +25,28 @@ _TYPE_WORDS = {
 }
 
 
-def check_condition(kind: str, node: Node) -> None:
-    """Raise ValidationException if the bound condition `node` is wrong whatever the item."""
-    match node:
-        case syntax.And(terms) | syntax.Or(terms):
-            for term in terms:
-                check_condition(kind, term)
-        case syntax.Not(term):
-            check_condition(kind, term)
-        case syntax.Compare(operator, left, right):
-            _check_operands(kind, (left, right))
-            _check_distinct(kind, operator, left, right)
-            if operator not in ("=", "<>"):
-                _check_ordered(kind, operator, (left, right))
-        case syntax.Between(operand, low, high):
-            _check_operands(kind, (operand, low, high))
-            _check_ordered(kind, "BETWEEN", (operand, low, high))
-            _check_bounds(kind, low, high)
-        case syntax.In(operand, options):
-            _check_operands(kind, (operand, *options))
-        case syntax.Call():
-            _check_condition_call(kind, node)
-        case _:
-            raise AssertionError(f"the parser let {node} through as a condition")
+def check_condition(kind: str, condition: Condition) -> None:
+    """Raise ValidationException if the bound condition is wrong whatever the item."""
+    for step in condition:
+        match step:
+            case syntax.Compare(operator, left, right):
+                _check_operands(kind, (left, right))
+                _check_distinct(kind, operator, left, right)
+                if operator not in ("=", "<>"):
+                    _check_ordered(kind, operator, (left, right))
+            case syntax.Between(operand, low, high):
+                _check_operands(kind, (operand, low, high))
+                _check_ordered(kind, "BETWEEN", (operand, low, high))
+                _check_bounds(kind, low, high)
+            case syntax.In(operand, options):
+                _check_operands(kind, (operand, *options))
+            case syntax.Call():
+                _check_condition_call(kind, step)
+            case syntax.Connective():
+                pass
 
 
-def _check_operands(kind: str, operands: Iterable[Node]) -> None:
+def _check_operands(kind: str, operands: Iterable[Operand]) -> None:
     for operand in operands:
         if isinstance(operand, syntax.Call):
             _check_condition_call(kind, operand)
@@ -67,7 +55,7 @@ def _check_operands(kind: str, operands: Iterable[Node]) -> None:
 def _check_condition_call(kind: str, call: syntax.Call) -> None:
     if call.name in _UPDATE_OPERANDS:
         raise invalid(kind, f"The function is not allowed in a condition expression; function: {call.name}")
-    _check_count(kind, call, _CONDITION_OPERANDS)
+    _check_count(kind, call, condition_parser.FUNCTIONS)
     for argument in call.arguments:
         if isinstance(argument, syntax.Call):
             raise _misused(kind, argument.name)
@@ -98,18 +86,18 @@ def _check_count(kind: str, call: syntax.Call, known: dict[str, int]) -> None:
         )
 
 
-def _check_path(kind: str, name: str, argument: Node) -> None:
+def _check_path(kind: str, name: str, argument: Operand) -> None:
     if not isinstance(argument, Path):
         raise invalid(kind, f"Operator or function requires a document path; operator or function: {name}")
 
 
-def _check_literal_type(kind: str, name: str, operand: Node, *, allowed: Sequence[str]) -> None:
+def _check_literal_type(kind: str, name: str, operand: Operand, *, allowed: Sequence[str]) -> None:
     letter = _literal_type(operand)
     if letter is not None and letter not in allowed:
         raise _wrong_type(kind, name, letter)
 
 
-def _literal_type(operand: Node) -> str | None:
+def _literal_type(operand: Operand | Arithmetic) -> str | None:
     if isinstance(operand, Literal) and operand.value is not None:
         return values.kind(operand.value)
     return None
@@ -123,12 +111,12 @@ def _wrong_type(kind: str, name: str, letter: str) -> EngineError:
 
 
 def _misused(kind: str, name: str) -> EngineError:
-    if name not in _CONDITION_OPERANDS:
+    if name not in condition_parser.FUNCTIONS and name not in _UPDATE_OPERANDS:
         return invalid(kind, f"Invalid function name; function: {name}")
     return invalid(kind, f"The function is not allowed to be used this way in an expression; function: {name}")
 
 
-def _check_type_name(kind: str, operand: Node) -> None:
+def _check_type_name(kind: str, operand: Operand) -> None:
     letter = _literal_type(operand)
     if letter != "S" or not isinstance(operand, Literal) or operand.value is None:
         raise _wrong_type(kind, "attribute_type", letter or "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}")
@@ -139,12 +127,12 @@ def _check_type_name(kind: str, operand: Node) -> None:
         )
 
 
-def _check_ordered(kind: str, operator: str, operands: Iterable[Node]) -> None:
+def _check_ordered(kind: str, operator: str, operands: Iterable[Operand]) -> None:
     for operand in operands:
         _check_literal_type(kind, operator, operand, allowed=_ORDERED)
 
 
-def _check_distinct(kind: str, operator: str, left: Node, right: Node) -> None:
+def _check_distinct(kind: str, operator: str, left: Operand, right: Operand) -> None:
     if isinstance(left, Path) and left == right:
         raise invalid(
             kind,
@@ -153,7 +141,7 @@ def _check_distinct(kind: str, operator: str, left: Node, right: Node) -> None:
         )
 
 
-def _check_bounds(kind: str, low: Node, high: Node) -> None:
+def _check_bounds(kind: str, low: Operand, high: Operand) -> None:
     if not isinstance(low, Literal) or not isinstance(high, Literal) or low.value is None or high.value is None:
         return
     bounds = f"lower bound operand: {_shown(low.value)}, upper bound operand: {_shown(high.value)}"
@@ -187,28 +175,28 @@ def check_update(kind: str, actions: Sequence[syntax.Action]) -> None:
     check_overlap(kind, [action.path for action in actions])
 
 
-def _check_assigned(kind: str, node: Node) -> None:
-    match node:
-        case syntax.Arithmetic(operator, left, right):
-            for operand in (left, right):
-                _check_literal_type(kind, operator, operand, allowed=("N",))
-                _check_assigned(kind, operand)
-        case syntax.Call(name, arguments):
-            if name in _CONDITION_OPERANDS:
-                raise invalid(kind, f"The function is not allowed in an update expression; function: {name}")
-            _check_count(kind, node, _UPDATE_OPERANDS)
-            if name == "if_not_exists":
-                _check_path(kind, name, arguments[0])
-            for argument in arguments:
-                if isinstance(argument, syntax.Call) and argument.name == "list_append":
-                    # Seen on DynamoDB: if_not_exists nests, list_append does not.
-                    problem = "The function is not allowed to be used this way in an expression; function: list_append"
-                    raise invalid(kind, problem)
-                if name == "list_append":
-                    _check_literal_type(kind, name, argument, allowed=("L",))
-                _check_assigned(kind, argument)
-        case _:
-            return
+def _check_assigned(kind: str, value: Operand | Arithmetic) -> None:
+    if isinstance(value, Arithmetic):
+        for operand in (value.left, value.right):
+            _check_literal_type(kind, value.operator, operand, allowed=("N",))
+            _check_assigned(kind, operand)
+    elif isinstance(value, syntax.Call):
+        _check_update_call(kind, value)
+
+
+def _check_update_call(kind: str, call: syntax.Call) -> None:
+    if call.name in condition_parser.FUNCTIONS:
+        raise invalid(kind, f"The function is not allowed in an update expression; function: {call.name}")
+    _check_count(kind, call, _UPDATE_OPERANDS)
+    if call.name == "if_not_exists":
+        _check_path(kind, call.name, call.arguments[0])
+    for argument in call.arguments:
+        if isinstance(argument, syntax.Call) and argument.name == "list_append":
+            # Seen on DynamoDB: if_not_exists nests, list_append does not.
+            raise _misused(kind, argument.name)
+        if call.name == "list_append":
+            _check_literal_type(kind, call.name, argument, allowed=("L",))
+        _check_assigned(kind, argument)
 
 
 def check_overlap(kind: str, paths: Sequence[Path]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from callboard_control.embedded.engine import values
 from callboard_control.embedded.engine.expressions import syntax
-from callboard_control.embedded.engine.expressions.syntax import Node, PathElements
+from callboard_control.embedded.engine.expressions.syntax import Condition, Connective, Operand, PathElements, Test
 from callboard_control.embedded.engine.values import SET_TYPES, Value
 
 _ORDER: dict[str, Callable[[int, int], bool]] = {
@@ -18,15 +18,24 @@ _ORDER: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def holds(node: Node, item: Mapping[str, Value]) -> bool:
-    """Whether `item` (empty when there is none) satisfies `node`. Missing attributes and mixed types are not errors."""
-    match node:
-        case syntax.And(terms):
-            return all(holds(term, item) for term in terms)
-        case syntax.Or(terms):
-            return any(holds(term, item) for term in terms)
-        case syntax.Not(term):
-            return not holds(term, item)
+def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
+    """Whether `item` (empty when there is none) satisfies the condition; no attribute it lacks is an error."""
+    truths: list[bool] = []
+    for step in condition:
+        if not isinstance(step, Connective):
+            truths.append(_test(step, item))
+            continue
+        joined = truths[-step.count :]
+        del truths[-step.count :]
+        if step.word == "NOT":
+            truths.append(not joined[0])
+        else:
+            truths.append(all(joined) if step.word == "AND" else any(joined))
+    return truths[0]
+
+
+def _test(test: Test, item: Mapping[str, Value]) -> bool:
+    match test:
         case syntax.Compare(sign, left, right):
             return _compare(sign, evaluate(left, item), evaluate(right, item))
         case syntax.Between(operand, low, high):
@@ -37,21 +46,17 @@ def holds(node: Node, item: Mapping[str, Value]) -> bool:
             return value is not None and any(evaluate(option, item) == value for option in options)
         case syntax.Call(name, arguments):
             return _FUNCTIONS[name](*(evaluate(argument, item) for argument in arguments))
-        case _:
-            raise AssertionError(f"{node} is no condition")
 
 
-def evaluate(node: Node, item: Mapping[str, Value]) -> Value | None:
+def evaluate(operand: Operand, item: Mapping[str, Value]) -> Value | None:
     """The value of an operand of a condition, None when the item has no such attribute."""
-    match node:
+    match operand:
         case syntax.Path(elements):
             return lookup(item, elements)
         case syntax.Literal(_, value):
             return value
-        case syntax.Call("size", (argument,)):
-            return _size(evaluate(argument, item))
-        case _:
-            raise AssertionError(f"{node} is no operand")
+        case syntax.Call(_, arguments):
+            return _size(evaluate(arguments[0], item))  # the only function that gives a value: checks.check_condition
 
 
 def lookup(item: Mapping[str, Value], path: PathElements) -> Value | None:
@@ -85,7 +90,8 @@ def _size(value: Value | None) -> Value | None:
         return None
     letter, content = next(iter(value.items()))
     if letter == "S":
-        return {"N": str(values.text_size(content))}
+        # UTF-16 code units, not bytes and not characters: verified on AWS by others ("é𝄞" has size 3).
+        return {"N": str(len(content) if content.isascii() else len(content.encode("utf-16-le")) // 2)}
     if letter == "B":
         return {"N": str(values.binary_size(content))}
     if letter in ("N", "BOOL", "NULL"):

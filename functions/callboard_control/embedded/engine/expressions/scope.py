@@ -1,7 +1,8 @@
 """Binding: a parsed expression + the request's names and values → a tree that can be evaluated.
 
 One `Scope` serves all expressions of one request (or one action of a transaction), because a name or value that none
-of them uses is an error."""
+of them uses is an error.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from typing import Any
 
 from callboard_control.embedded.engine import values
 from callboard_control.embedded.engine.errors import EngineError, serialization, validation
-from callboard_control.embedded.engine.expressions import checks, parser, syntax
+from callboard_control.embedded.engine.expressions import checks, parser, reader, syntax
 from callboard_control.embedded.engine.expressions.lexer import invalid
-from callboard_control.embedded.engine.expressions.syntax import Node, Path
+from callboard_control.embedded.engine.expressions.syntax import Arithmetic, Condition, Connective, Operand, Path, Test
 from callboard_control.embedded.engine.values import Value
 
 EXPRESSIONS = (
@@ -28,22 +29,26 @@ _REFERENCE = re.compile(r"[#:][A-Za-z0-9_]+", re.ASCII)
 
 
 class Scope:
-    """The names and values of one request. `finish` must be called after its last expression was bound."""
+    """The names and values of one request; `size` is the values' in bytes.
+
+    `finish` must be called after the last expression was bound.
+    """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._params = params
         self._names = _checked_names(params)
         self._values = _checked_values(params)
         self._used: set[str] = set()
+        self.size = sum(values.size(value) for value in self._values.values())
 
-    def condition(self, kind: str = "ConditionExpression") -> Node | None:
+    def condition(self, kind: str = "ConditionExpression") -> Condition | None:
         """The bound condition given as parameter `kind`, or None."""
         text = self._text(kind)
         if text is None:
             return None
-        node = self._bind(kind, parser.parse_condition(kind, text))
-        checks.check_condition(kind, node)
-        return node
+        condition = tuple(self._bind_step(kind, step) for step in parser.parse_condition(kind, text))
+        checks.check_condition(kind, condition)
+        return condition
 
     def update(self) -> tuple[syntax.Action, ...]:
         """The bound actions of the UpdateExpression; none when there is no such parameter."""
@@ -55,7 +60,7 @@ class Scope:
             syntax.Action(
                 action.verb,
                 self._bind_path(kind, action.path),
-                None if action.value is None else self._bind(kind, action.value),
+                None if action.value is None else self._bind_value(kind, action.value),
             )
             for action in parser.parse_update(kind, text)
         )
@@ -91,31 +96,32 @@ class Scope:
         values.utf8(text)
         return text
 
-    def _bind(self, kind: str, node: Node) -> Node:
-        match node:
-            case syntax.Path():
-                return self._bind_path(kind, node)
-            case syntax.Literal(name):
-                return syntax.Literal(name, self._value(kind, name))
-            case syntax.Call(name, arguments):
-                return syntax.Call(name, self._bind_all(kind, arguments))
+    def _bind_step(self, kind: str, step: Test | Connective) -> Test | Connective:
+        match step:
+            case syntax.Connective():
+                return step
             case syntax.Compare(operator, left, right):
                 return syntax.Compare(operator, self._bind(kind, left), self._bind(kind, right))
             case syntax.Between(operand, low, high):
                 return syntax.Between(self._bind(kind, operand), self._bind(kind, low), self._bind(kind, high))
             case syntax.In(operand, options):
-                return syntax.In(self._bind(kind, operand), self._bind_all(kind, options))
-            case syntax.Not(term):
-                return syntax.Not(self._bind(kind, term))
-            case syntax.And(terms):
-                return syntax.And(self._bind_all(kind, terms))
-            case syntax.Or(terms):
-                return syntax.Or(self._bind_all(kind, terms))
-            case syntax.Arithmetic(operator, left, right):
-                return syntax.Arithmetic(operator, self._bind(kind, left), self._bind(kind, right))
+                return syntax.In(self._bind(kind, operand), tuple(self._bind(kind, option) for option in options))
+            case syntax.Call(name, arguments):
+                return syntax.Call(name, tuple(self._bind(kind, argument) for argument in arguments))
 
-    def _bind_all(self, kind: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return tuple(self._bind(kind, node) for node in nodes)
+    def _bind_value(self, kind: str, value: Operand | Arithmetic) -> Operand | Arithmetic:
+        if isinstance(value, Arithmetic):
+            return Arithmetic(value.operator, self._bind(kind, value.left), self._bind(kind, value.right))
+        return self._bind(kind, value)
+
+    def _bind(self, kind: str, operand: Operand) -> Operand:
+        match operand:
+            case syntax.Path():
+                return self._bind_path(kind, operand)
+            case syntax.Literal(name):
+                return syntax.Literal(name, self._value(kind, name))
+            case syntax.Call(name, arguments):
+                return syntax.Call(name, tuple(self._bind(kind, argument) for argument in arguments))
 
     def _bind_path(self, kind: str, path: Path) -> Path:
         return Path(
@@ -155,7 +161,12 @@ def _substitutions(params: Mapping[str, Any], parameter: str, sigil: str) -> Map
     if not given:
         raise validation(f"{parameter} must not be empty")
     for key in given:
-        if not isinstance(key, str) or key[:1] != sigil or not _REFERENCE.fullmatch(key):
+        if (
+            not isinstance(key, str)
+            or key[:1] != sigil
+            or not _REFERENCE.fullmatch(key)
+            or len(key) > reader.MAX_REFERENCE
+        ):
             raise validation(f'{parameter} contains invalid key: Syntax error; key: "{key}"')
     return given
 

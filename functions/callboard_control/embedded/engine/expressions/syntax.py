@@ -1,10 +1,12 @@
 """What the parsers produce.
 
 Before binding, a path's elements and a literal's name are as written (``#n``, ``:v``); binding replaces them by
-attribute names and values, giving the same classes."""
+attribute names and values, giving the same classes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from callboard_control.embedded.engine.values import Value
@@ -36,7 +38,7 @@ class Call:
     """A function call."""
 
     name: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +46,33 @@ class Compare:
     """`left` = <> < <= > >= `right`."""
 
     operator: str
-    left: Node
-    right: Node
+    left: Operand
+    right: Operand
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
     """`operand` BETWEEN `low` AND `high`, both included."""
 
-    operand: Node
-    low: Node
-    high: Node
+    operand: Operand
+    low: Operand
+    high: Operand
 
 
 @dataclass(frozen=True, slots=True)
 class In:
     """`operand` IN (`options`)."""
 
-    operand: Node
-    options: tuple[Node, ...]
+    operand: Operand
+    options: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
-    """NOT `term`."""
+class Connective:
+    """NOT of one, or AND / OR of `count` truth values that were computed before it."""
 
-    term: Node
-
-
-@dataclass(frozen=True, slots=True)
-class And:
-    """All of `terms`."""
-
-    terms: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """Any of `terms`."""
-
-    terms: tuple[Node, ...]
+    word: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +80,15 @@ class Arithmetic:
     """`left` + or - `right`, in a SET action."""
 
     operator: str
-    left: Node
-    right: Node
+    left: Operand
+    right: Operand
 
 
-Node = Path | Literal | Call | Compare | Between | In | Not | And | Or | Arithmetic
-Operand = (Path, Literal, Call)
+Operand = Path | Literal | Call
+Test = Compare | Between | In | Call
+# A condition in postfix order: tests, and after them what joins them. A list and not a tree, because DynamoDB accepts
+# 300 levels of nesting and Python's stack does not.
+Condition = tuple[Test | Connective, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +97,28 @@ class Action:
 
     verb: str
     path: Path
-    value: Node | None = None
+    value: Operand | Arithmetic | None = None
+
+
+def paths(condition: Condition) -> Iterator[Path]:
+    """Every document path a condition looks at."""
+    for step in condition:
+        match step:
+            case Compare(_, left, right):
+                yield from _paths((left, right))
+            case Between(operand, low, high):
+                yield from _paths((operand, low, high))
+            case In(operand, options):
+                yield from _paths((operand, *options))
+            case Call():
+                yield from _paths((step,))
+            case Connective():
+                pass
+
+
+def _paths(operands: tuple[Operand, ...]) -> Iterator[Path]:
+    for operand in operands:
+        if isinstance(operand, Path):
+            yield operand
+        elif isinstance(operand, Call):
+            yield from _paths(operand.arguments)

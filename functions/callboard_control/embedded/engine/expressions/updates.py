@@ -9,7 +9,7 @@ from callboard_control.embedded.engine import number, values
 from callboard_control.embedded.engine.errors import validation
 from callboard_control.embedded.engine.expressions import syntax
 from callboard_control.embedded.engine.expressions.conditions import lookup
-from callboard_control.embedded.engine.expressions.syntax import Action, Node, Path
+from callboard_control.embedded.engine.expressions.syntax import Action, Arithmetic, Operand, Path
 from callboard_control.embedded.engine.values import SET_TYPES, Item, Value
 
 WRONG_TYPE = "An operand in the update expression has an incorrect data type"
@@ -19,7 +19,8 @@ BAD_PATH = "The document path provided in the update expression is invalid for u
 
 def creates(actions: Sequence[Action]) -> bool:
     """Whether the update makes an item where there is none: SET, ADD and an empty update do, REMOVE and DELETE alone
-    do not."""
+    do not.
+    """
     return not actions or any(action.verb in ("SET", "ADD") for action in actions)
 
 
@@ -27,7 +28,8 @@ def apply(actions: Iterable[Action], item: Item, *, exists: bool) -> Item:
     """Return the updated copy of `item`, which is left alone; raises ValidationException as DynamoDB does.
 
     `exists` is false when there is no such item yet and `item` holds only its key: DynamoDB then overlooks a REMOVE
-    of a path whose parent is missing."""
+    of a path whose parent is missing.
+    """
     assigned: list[tuple[Path, Value]] = []
     removed: list[Path] = []
     for action in actions:
@@ -62,7 +64,7 @@ def _outcome(action: Action, item: Item) -> Value | None:
     return _added(old, operand) if action.verb == "ADD" else _deleted(old, operand)
 
 
-def _assigned(node: Node, item: Item) -> Value:
+def _assigned(node: Operand | Arithmetic, item: Item) -> Value:
     match node:
         case syntax.Literal(_, value) if value is not None:
             return value

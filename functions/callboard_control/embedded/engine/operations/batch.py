@@ -26,7 +26,8 @@ _DUPLICATES = "Provided list of item keys contains duplicates"
 
 def batch_get_item(core: Core, request: Mapping[str, Any], *, unprocessed: bool = False) -> dict[str, Any]:
     """BatchGetItem. Past 16 MB the rest is given back as UnprocessedKeys; with `unprocessed`, the second half is (a
-    fault)."""
+    fault).
+    """
     params.only(request, {"RequestItems", "ReturnConsumedCapacity"})
     mode = capacity.mode(request)
     wanted = _wanted(request)
@@ -99,7 +100,8 @@ def _located(
 
 def batch_write_item(core: Core, request: Mapping[str, Any], *, unprocessed: bool = False) -> dict[str, Any]:
     """BatchWriteItem: puts and deletes without conditions. With `unprocessed`, the second half is given back (a
-    fault)."""
+    fault).
+    """
     params.only(request, {"RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
     params.choice(request, "ReturnItemCollectionMetrics", ("SIZE", "NONE"), "NONE")
     mode = capacity.mode(request)

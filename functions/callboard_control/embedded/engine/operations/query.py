@@ -10,10 +10,10 @@ from typing import Any
 from callboard_control.embedded.engine import capacity, key_conditions, keys, params, rows, schema, values
 from callboard_control.embedded.engine.core import Core
 from callboard_control.embedded.engine.errors import bad_value, serialization, table_not_found, validation
-from callboard_control.embedded.engine.expressions import conditions
+from callboard_control.embedded.engine.expressions import conditions, syntax
 from callboard_control.embedded.engine.expressions.projections import project
 from callboard_control.embedded.engine.expressions.scope import Scope
-from callboard_control.embedded.engine.expressions.syntax import Node, Path
+from callboard_control.embedded.engine.expressions.syntax import Condition, Path
 from callboard_control.embedded.engine.schema import Index, Table
 from callboard_control.embedded.engine.values import Item
 
@@ -37,7 +37,8 @@ _SELECTS = ("SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATT
 @dataclass(slots=True)
 class _Page:
     """What one page read: the matching items, how many rows and bytes it took, and the last row if there may be
-    more."""
+    more.
+    """
 
     items: list[Item]
     scanned: int = 0
@@ -55,8 +56,8 @@ class _Reading:
     limit: int | None
     consistent: bool
     start: Mapping[str, Any] | None
-    condition: Node | None
-    filter: Node | None
+    condition: Condition | None
+    filter: Condition | None
     paths: tuple[Path, ...] | None
     mode: str
 
@@ -157,20 +158,14 @@ def _target(core: Core, reading: _Reading) -> tuple[Table, Index | None]:
     return table, index
 
 
-def _check_filter(node: Node | None, key_names: set[str]) -> None:
+def _check_filter(condition: Condition | None, key_names: set[str]) -> None:
     """A filter may not look at the key attributes: that is the key condition's part."""
-    pending: list[Any] = [node]
-    while pending:
-        found = pending.pop()
-        if isinstance(found, Path) and found.elements[0] in key_names:
-            name = found.elements[0]
+    for path in syntax.paths(condition or ()):
+        name = path.elements[0]
+        if name in key_names:
             raise validation(
                 f"Filter Expression can only contain non-primary key attributes: Primary key attribute: {name}"
             )
-        if isinstance(found, tuple):
-            pending.extend(found)
-        elif hasattr(found, "__slots__") and not isinstance(found, Path):
-            pending.extend(getattr(found, name) for name in found.__slots__)
 
 
 def _check_projection(reading: _Reading, table: Table, index: Index | None) -> None:

@@ -149,7 +149,8 @@ def describe_time_to_live(core: Core, request: Mapping[str, Any]) -> dict[str, A
 
 def sweep_expired(core: Core, limit: int) -> int:
     """Delete up to `limit` items whose time to live has passed; return how many. Not an operation of DynamoDB's: it
-    does so by itself, at its leisure."""
+    does so by itself, at its leisure.
+    """
     now = int(core.clock())
 
     def work(connection: sqlite3.Connection) -> Plan:

@@ -35,7 +35,6 @@ _ACTIONS = {
     writes.CHECK: _COMMON | {"Key"},
 }
 _REQUIRED = {writes.UPDATE: "UpdateExpression", writes.CHECK: "ConditionExpression"}
-# How the error of one action is named among the reasons. Other errors (no such table) fail the request itself.
 _REASONS = {"ConditionalCheckFailedException": "ConditionalCheckFailed", "ValidationException": "ValidationError"}
 _DUPLICATE = "Transaction request cannot include multiple operations on one item"
 
@@ -49,6 +48,8 @@ def transact_write_items(core: Core, request: Mapping[str, Any]) -> dict[str, An
     mode = capacity.mode(request)
     token = _token(request)
     asked = [_action(entry) for entry in _entries(request)]
+    if sum(write.payload for write in asked) > _MAX_BYTES:
+        raise validation("Transaction payload size cannot exceed 4 MB")
     digest = _digest(request)
 
     def work(connection: sqlite3.Connection) -> Plan:
@@ -95,11 +96,17 @@ _Located = list[tuple[Write, schema.Table, keys.RowKey]]
 
 
 def _located(core: Core, connection: sqlite3.Connection, asked: list[Write]) -> _Located:
+    """Where each action goes. The first that does not suit its table cancels the transaction before any is tried."""
     located: _Located = []
     seen: set[tuple[str, keys.RowKey]] = set()
-    for write in asked:
+    for position, write in enumerate(asked):
         table = core.table(connection, write.table_name)
-        key = write.locate(table)
+        try:
+            key = write.locate(table)
+        except EngineError as error:
+            reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in asked]
+            reasons[position] = _reason(error)
+            raise transaction_canceled(reasons) from None
         if (table.name, key) in seen:
             raise validation(_DUPLICATE)
         seen.add((table.name, key))
@@ -110,23 +117,22 @@ def _located(core: Core, connection: sqlite3.Connection, asked: list[Write]) -> 
 def _decide(connection: sqlite3.Connection, located: _Located) -> list[Change]:
     changes: list[Change] = []
     reasons: list[dict[str, Any]] = []
-    size = 0
     for write, table, key in located:
         try:
-            changed = write.decide(table, key, rows.find(connection, table, key))
+            changes.append(write.decide(table, key, rows.find(connection, table, key)))
+            reasons.append({"Code": "None"})
         except EngineError as error:
-            if error.code not in _REASONS:
-                raise
-            reasons.append({"Code": _REASONS[error.code], "Message": error.message, **error.fields})
-            continue
-        reasons.append({"Code": "None"})
-        changes.append(changed)
-        size += changed.after.size if changed.after is not None and write.verb != writes.CHECK else 0
+            reasons.append(_reason(error))
     if len(changes) < len(located):
         raise transaction_canceled(reasons)
-    if size > _MAX_BYTES:
-        raise validation("Total size of the items in the transaction exceeds the limit of 4 MB")
     return changes
+
+
+def _reason(error: EngineError) -> dict[str, Any]:
+    """How the error of one action is told among the reasons; raises what concerns the request as a whole."""
+    if error.code not in _REASONS:
+        raise error
+    return {"Code": _REASONS[error.code], "Message": error.message, **error.fields}
 
 
 def _statements(changed: Change) -> list[Statement]:

@@ -1,5 +1,6 @@
 """One write, whether it stands alone, in a batch or in a transaction: check the request, then decide on the stored
-item."""
+item.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard_control.embedded.engine import keys, params, rows, schema, values
-from callboard_control.embedded.engine.errors import bad_value, condition_failed, serialization
+from callboard_control.embedded.engine.errors import bad_value, condition_failed
 from callboard_control.embedded.engine.expressions import conditions, updates
 from callboard_control.embedded.engine.expressions.scope import Scope
-from callboard_control.embedded.engine.expressions.syntax import Action, Node
+from callboard_control.embedded.engine.expressions.syntax import Action, Condition
 from callboard_control.embedded.engine.keys import RowKey
 from callboard_control.embedded.engine.rows import Change, Stored
 from callboard_control.embedded.engine.schema import Table
@@ -24,18 +25,24 @@ _TOO_LARGE_UPDATE = "Item size to update has exceeded the maximum allowed size"
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A checked write. `source` is the item of a put and the key of anything else."""
+    """A checked write.
+
+    `source` is the item of a put and the key of anything else; `payload` its size in bytes, with the values its
+    expressions bring along.
+    """
 
     verb: str
     table_name: str
     source: Item
-    condition: Node | None
+    condition: Condition | None
     actions: tuple[Action, ...]
     returns_item: bool
+    payload: int
 
     def locate(self, table: Table) -> RowKey:
         """The row this write is about; raises ValidationException when the key or the update does not suit the
-        table."""
+        table.
+        """
         if self.verb == PUT:
             return keys.item_key(table, self.source)
         _, key = keys.given_key(table, self.source)
@@ -76,12 +83,5 @@ def read(verb: str, request: Mapping[str, Any]) -> Write:
     returns = params.choice(request, "ReturnValuesOnConditionCheckFailure", ("ALL_OLD", "NONE"), "NONE")
     part = "Item" if verb == PUT else "Key"
     source = values.checked_item(params.mapping(request, part))
-    return Write(verb, schema.table_name(request), source, condition, actions, returns == "ALL_OLD")
-
-
-def expression_present(request: Mapping[str, Any], name: str) -> bool:
-    """Whether an expression parameter is given."""
-    value = request.get(name)
-    if value is not None and not isinstance(value, str):
-        raise serialization(f"Unexpected value type in payload: {name} takes a string")
-    return value is not None
+    payload = values.item_size(source) + scope.size
+    return Write(verb, schema.table_name(request), source, condition, actions, returns == "ALL_OLD", payload)
