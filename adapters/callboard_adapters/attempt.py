@@ -44,7 +44,7 @@ from callboard_adapters.watchdogs import Watchdogs
 STDERR_TAIL = 4096  # bytes
 _DRAIN = 2.0  # seconds somebody else may hold the pipes after the leader has ended
 _DRAIN_AFTER_TURN = 0.2
-_AFTER_STDOUT = 5.0  # seconds a process may live on after closing stdout
+_AFTER_STDOUT = 3.0  # seconds a process may live on after closing stdout
 _AFTER_CANCEL = 1.0  # seconds to exit in after the protocol has confirmed a cancel
 _MAX_STDERR_LINE = 1 << 20
 
@@ -80,6 +80,8 @@ class Attempt:
         self._wake = asyncio.Event()
         self._turn_over = asyncio.Event()
         self._ended_in_time = False
+        self._leaving: asyncio.Task[None] | None = None
+        self._known: set[tree.Proc] = set()
         self._deaf = False
         self._grace: asyncio.TimerHandle | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -126,6 +128,8 @@ class Attempt:
         if not child.exited.is_set():
             if self.stopped is not None and self.stopped.cause is StopCause.CANCEL:
                 await self._cancel_politely(child)
+            # Before the first signal: a tool in a session of its own is found by its parents only while they live.
+            await self._look_around()
             child.close_stdin()
             await end_group(child, self._adapter.capabilities.timeouts.term_grace)
         await self._drain(child)
@@ -162,10 +166,23 @@ class Attempt:
             child.close_stdin()
             await _first(_AFTER_CANCEL, child.exited)
 
+    async def _look_around(self) -> None:
+        """Remember which processes there are now: later some can be told from strangers only by this."""
+        if self._child is not None:
+            found = await asyncio.to_thread(tree.run_processes, self._run_id, self._child.identity, tuple(self._known))
+            self._known |= found
+
+    async def _leave(self) -> None:
+        """The turn has ended: remember the processes, then let the CLI go."""
+        await self._look_around()
+        self._close_stdin()
+
     async def _drain(self, child: Child) -> None:
         """After the leader: the rest of its output, then everything it left behind, then the last line."""
+        if self._leaving is not None:
+            await self._leaving
         closed = await child.pipes_closed(_DRAIN_AFTER_TURN if self._turn_over.is_set() or self.stopped else _DRAIN)
-        await sweep(self._run_id, child.identity)
+        await sweep(self._run_id, child.identity, self._known)
         if not closed:
             await child.pipes_closed(_DRAIN_AFTER_TURN)
         last = self._framer.close()
@@ -293,7 +310,7 @@ class Attempt:
     def _on_turn_ended(self, output: TurnEnded) -> None:
         self._turn_over.set()
         self._ended_in_time = self._ended_in_time or self.stopped is None
-        self._close_stdin()
+        self._leaving = self._loop.create_task(self._leave())
         self._set_grace(output.grace)
 
     def _on_turn_resumed(self, output: TurnResumed) -> None:

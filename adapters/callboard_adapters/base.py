@@ -150,7 +150,7 @@ class TurnEnded:
     changes the outcome.
     """
 
-    grace: float = 5.0
+    grace: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ GROUP = "callboard.adapters"
 BUILT_IN = {
     "claude": "callboard_adapters.claude:ClaudeAdapter",
     "echo": "callboard_adapters.echo:EchoAdapter",
+    "deveco": "callboard_adapters.deveco:DevecoAdapter",
+    "opencode": "callboard_adapters.opencode:OpencodeAdapter",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Iterable
 
 from callboard_adapters.process import tree
 from callboard_adapters.process.child import Child
@@ -30,10 +31,13 @@ async def end_group(child: Child, grace: float) -> None:
     await _exits(child, _AFTER_KILL)
 
 
-async def sweep(run_id: str, leader: Proc | None) -> list[int]:
-    """End everything of the run that is still alive. The pids that could not be ended (normally none)."""
+async def sweep(run_id: str, leader: Proc | None, seen: Iterable[Proc] = ()) -> list[int]:
+    """End everything of the run that is still alive; `seen` are processes found while the leader lived.
+
+    The pids that could not be ended (normally none).
+    """
     deadline = time.monotonic() + _SWEEP_LIMIT
-    known: set[Proc] = set()
+    known = set(seen)
     sig = signal.SIGTERM
     while True:
         known |= await asyncio.to_thread(tree.run_processes, run_id, leader, known)

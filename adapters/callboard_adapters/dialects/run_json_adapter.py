@@ -1,0 +1,314 @@
+"""How an opencode-like CLI is launched and how its run is judged: shared by opencode and deveco."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from callboard_adapters import failures
+from callboard_adapters.base import (
+    Adapter,
+    CommandDone,
+    FileContent,
+    Outcome,
+    Output,
+    ProcessExit,
+    ReadFiles,
+    Request,
+    RunCommand,
+    RunContext,
+    StopCause,
+)
+from callboard_adapters.dialects import run_json_config
+from callboard_adapters.dialects.run_json import RunJson, error_text
+from callboard_adapters.errors import LaunchRefused
+from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
+from callboard_adapters.options import ExecOptions
+from callboard_wire.failures import FailureReason
+
+_LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
+_GONE = re.compile(r"session not found|(?<![a-z])notfounderror|resource not found", re.IGNORECASE)
+"""What the CLI says about a session it does not have. `ProviderModelNotFoundError` is about a model."""
+_NAMES = {
+    "ContextOverflowError": FailureReason.CONTEXT_OVERFLOW,
+    "ProviderAuthError": FailureReason.AUTH,
+    "ProviderModelNotFoundError": FailureReason.MODEL,
+    "MessageOutputLengthError": FailureReason.ITERATION_LIMIT,
+}
+
+
+class RunJsonAdapter(Adapter):
+    """Subclasses say how the prompt gets in (`launch`); `product` makes the names of variables and files."""
+
+    product: ClassVar[str]
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context)
+        self.reader = RunJson()
+        self.requested = ""
+        self.stderr_says_gone = False
+        self.asks = False  # the user's configuration says something about permissions
+        self.user_config: dict[str, Any] | None = None
+        self.qualified = ""  # the model's full name, where the catalogue has exactly one
+        self._notices: list[Message] = []
+
+    # before ------------------------------------------------------------------------
+
+    def before_launch(self, options: ExecOptions) -> Sequence[Request]:
+        """The user's rules must be known where they exist, and a bare model name needs the catalogue."""
+        requests: list[Request] = []
+        if options.model and "/" not in options.model:
+            requests.append(RunCommand("models", ["models"], timeout=15))
+        if options.mcp_config is not None and self._takes_mcp:
+            requests.append(self._config_request())
+        else:
+            requests.append(
+                ReadFiles(
+                    "permissions", self._config_patterns(), max_files=64, max_bytes=1 << 16, lines_with=[b"permission"]
+                )
+            )
+        self.requested_model = options.model or ""
+        return requests
+
+    def files(self, purpose: str, found: Sequence[FileContent]) -> Sequence[Output]:
+        inline = self.context.env.get(self._config_variable, "")
+        if any(f.data for f in found) or '"permission"' in inline:
+            self.asks = True
+            return [self._config_request()]
+        return ()
+
+    def command(self, purpose: str, done: CommandDone) -> Sequence[Output]:
+        text = done.stdout.decode("utf-8", "replace")
+        if purpose == "models":
+            self.qualified = _qualified(self.requested_model, text)
+            return ()
+        self.user_config = _object(text)
+        if self.user_config is None:
+            what = f"could not read {self.product}'s resolved configuration; its own rules on permissions stay as they are"
+            self._notices.append(Message(MessageType.LOG, what, level="warn"))
+        return ()
+
+    # the command line ------------------------------------------------------------------
+
+    def begin(self, options: ExecOptions) -> None:
+        """Forget an earlier process of this run."""
+        self.requested = options.resume_session_id or ""
+        self.stderr_says_gone = False
+        self.reader = RunJson(self.qualified or options.model or "")
+
+    def arguments(self, options: ExecOptions, notices: list[Message]) -> list[str]:
+        """Everything but the prompt, the user's own arguments last."""
+        args = ["run", "--format", "json", "--dangerously-skip-permissions", "--dir", self.context.cwd]
+        args += self.flag("--model", self.qualified or options.model)
+        level = options.thinking_level
+        if level and _LEVEL.fullmatch(level):
+            args += ["--variant", level]
+        elif level:
+            notices.append(Message(MessageType.LOG, "ignored a thinking level that is no word", level="warn"))
+        if options.max_turns:
+            notices.append(Message(MessageType.LOG, f"{self.product} has no limit on turns; ignored", level="warn"))
+        return args + self.flag("--session", options.resume_session_id)
+
+    def environment(self, options: ExecOptions, notices: list[Message]) -> dict[str, str]:
+        """`PWD` (the CLI believes it over its real folder) and the run's configuration."""
+        content: dict[str, Any] = {}
+        if not self.asks or self.user_config is not None:
+            content |= run_json_config.permissions(self.user_config)
+        if options.mcp_config is not None:
+            if not self._takes_mcp:
+                notices.append(Message(MessageType.LOG, f"{self.product} takes no MCP servers; ignored", level="warn"))
+            else:
+                content |= self._mcp(options.mcp_config)
+        notices += self._notices
+        variable = self._config_variable
+        text = run_json_config.merged(self.context.env.get(variable, ""), content)
+        if text is None:
+            notices.append(Message(MessageType.LOG, f"{variable} was no JSON object and is replaced", level="warn"))
+            text = json.dumps(content)
+        return {"PWD": self.context.cwd, variable: text}
+
+    # during ------------------------------------------------------------------------
+
+    def receive(self, line: bytes) -> Sequence[Output]:
+        return self.reader.receive(line)
+
+    def receive_stderr(self, line: bytes) -> Sequence[Output]:
+        if self.requested and not self.reader.events and _GONE.search(line.decode("utf-8", "replace")):
+            self.stderr_says_gone = True
+        return ()
+
+    def noise(self) -> tuple[int, int]:
+        return self.reader.parser.noise, self.reader.parser.invalid_utf8
+
+    # the end ---------------------------------------------------------------------------
+
+    def finish(self, exit: ProcessExit) -> Outcome:
+        status, error, failure = self._judge(exit)
+        rejected = status is RunStatus.FAILED and bool(self.requested) and self._rejected()
+        return Outcome(
+            status,
+            output=self.reader.answer,
+            error=error,
+            failure=failure,
+            session_id="" if rejected else self.reader.session_id,
+            resume_rejected=rejected,
+            usage=self.reader.usage(),
+        )
+
+    def _judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
+        reader, name = self.reader, self.capabilities.name
+        if reader.error is not None:
+            return self._reported(reader.error, exit)
+        if exit.cause is StopCause.WATCHDOG and reader.silent_after_tool:
+            return self._perhaps_an_approval()
+        step = reader.step
+        if step is None:
+            said = _COLOUR.sub("", exit.stderr_tail).strip()
+            error = f"{name} returned empty output ({exit})" + (f"; {name} stderr: {said}" if said else "")
+            # Whatever stderr says decides; without a word there is nothing to parse.
+            worded = failures.classify(said, exit)
+            empty = worded.reason is FailureReason.UNKNOWN
+            reason = FailureReason.EMPTY_OUTPUT if empty else worded.reason
+            return RunStatus.FAILED, error, FailureDetail(reason, error)
+        unfinished = self._unfinished(step.open, step.reason, step.wants_more, step.anything)
+        if unfinished:
+            error = f"{name} ended with {exit}: {unfinished}"
+            ended_itself = exit.signal is None and exit.cause is None
+            reason = FailureReason.NETWORK if ended_itself else FailureReason.PROCESS
+            return RunStatus.FAILED, error, FailureDetail(reason, error)
+        return RunStatus.COMPLETED, "", None
+
+    @staticmethod
+    def _unfinished(is_open: bool, reason: str, wants_more: bool, anything: bool) -> str:
+        """Why the last step cannot be the end, else "". The stream broke where the CLI itself saw nothing wrong."""
+        if is_open:
+            return "opencode stream ended in the middle of a step"
+        if wants_more:
+            return f"opencode stream ended after a step that must go on ({reason})"
+        if reason == "error":
+            return "opencode stream ended with a step that failed"
+        return "" if anything else "opencode stream ended with a step that holds nothing"
+
+    def _reported(self, error: Mapping[str, Any], exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
+        text, name = error_text(error), str(error.get("name") or "")
+        data = error.get("data")
+        detail = data if isinstance(data, dict) else {}
+        if name == "MessageAbortedError":
+            return RunStatus.ABORTED, text, FailureDetail(FailureReason.UNKNOWN, text)
+        code = _body_code(detail.get("responseBody"))
+        status = detail.get("statusCode")
+        found = failures.classify(
+            text,
+            exit,
+            http_status=status if type(status) is int else None,
+            provider_code=code,
+            retry_after_s=_retry_after(detail.get("responseHeaders")),
+        )
+        named = _NAMES.get(name)
+        if named is not None and found.reason in (FailureReason.UNKNOWN, FailureReason.API_INVALID_REQUEST):
+            found = FailureDetail(named, text, found.http_status, code or name, found.retry_after_s)
+        return RunStatus.FAILED, text, found
+
+    def _perhaps_an_approval(self) -> tuple[RunStatus, str, FailureDetail]:
+        text = (
+            f"{self.capabilities.name} fell silent after a tool: it may be waiting for an approval or an answer "
+            "that nobody can give it; look for a rule that says `ask` in its configuration and its agents"
+        )
+        return RunStatus.FAILED, text, FailureDetail(FailureReason.IDLE_WATCHDOG, text, provider_code="approval_wait")
+
+    def _rejected(self) -> bool:
+        """Positive evidence that the requested session is gone: said before the first event, or as the only error."""
+        if self.stderr_says_gone:
+            return True
+        error = self.reader.error
+        if error is None or self.reader.step is not None:
+            return False
+        return bool(_GONE.search(f"{error.get('name')}: {error_text(error)}"))
+
+    # pieces ----------------------------------------------------------------------------
+
+    @property
+    def _takes_mcp(self) -> bool:
+        return self.capabilities.mcp.value != "none"
+
+    @property
+    def _config_variable(self) -> str:
+        return f"{self.product.upper()}_CONFIG_CONTENT"
+
+    def _config_request(self) -> RunCommand:
+        return RunCommand("config", ["debug", "config"], timeout=30)
+
+    def _config_patterns(self) -> list[str]:
+        """Where the CLI looks for rules: its own folder, a file named in the environment, every folder up from the cwd."""
+        env, product = self.context.env, self.product
+        home = env.get("XDG_CONFIG_HOME") or f"{self.context.home}/.config"
+        folders = [f"{home}/{product}", env.get(f"{product.upper()}_CONFIG_DIR") or ""]
+        patterns = [env.get(f"{product.upper()}_CONFIG") or "", f"{home}/{product}/config.json"]
+        at = self.context.cwd.rstrip("/")
+        while at:
+            patterns += [f"{at}/{product}.json", f"{at}/{product}.jsonc"]
+            folders.append(f"{at}/.{product}")
+            at = at.rpartition("/")[0]
+        for folder in filter(None, folders):
+            patterns += [f"{folder}/{product}.json", f"{folder}/{product}.jsonc"]
+            patterns += [f"{folder}/{kind}/**/*.md" for kind in ("agent", "agents", "mode", "modes")]
+        return [p for p in patterns if p]
+
+    def _mcp(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        if self.user_config is None:
+            # Without knowing the user's servers an empty set would silently be the user's set.
+            raise LaunchRefused(
+                f"{self.product}'s own MCP servers could not be listed, so the agent's set cannot be enforced",
+                provider=self.capabilities.name,
+                repair=f"run `{self.product} debug config` in the workdir and mend what it says",
+                failure_reason=FailureReason.MISSING_CONFIG,
+            )
+        try:
+            return {"mcp": run_json_config.mcp(config, self.user_config)}
+        except run_json_config.BadMcpServer as error:
+            raise LaunchRefused(
+                f"the MCP configuration cannot work: {error}",
+                provider=self.capabilities.name,
+                failure_reason=FailureReason.MISSING_CONFIG,
+            ) from error
+
+
+def _qualified(model: str, catalogue: str) -> str:
+    """`provider/model` for a bare model name if exactly one provider has it, else ""."""
+    names = {line.split()[0] for line in catalogue.splitlines() if line.strip()}
+    fitting = [n for n in names if "/" in n and n.split("/", 1)[1] == model]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    start = text.find("{")
+    try:
+        value = json.loads(text[start:]) if start >= 0 else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _body_code(body: Any) -> str | None:
+    """The provider's own code in the body of its answer."""
+    try:
+        value = json.loads(body) if isinstance(body, str) else body
+    except (ValueError, RecursionError):
+        return None
+    error = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(error, dict):
+        return None
+    code = error.get("code") or error.get("type")
+    return code if isinstance(code, str) else None
+
+
+def _retry_after(headers: Any) -> float | None:
+    said = headers.get("retry-after") if isinstance(headers, dict) else None
+    try:
+        seconds = float(said) if said is not None else None
+    except (TypeError, ValueError):
+        return None
+    return seconds if seconds is not None and 0 <= seconds < 1e7 else None

@@ -1,0 +1,52 @@
+"""Running a fake CLI through the public face, and looking at what is left of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from callboard_adapters import BackendConfig, ExecOptions, Message, Result, Session, create_backend
+from tests.fakes.cli import fake_cli
+
+
+@dataclass
+class Ended:
+    messages: list[Message]
+    result: Result
+    session: Session
+
+    def of(self, kind: str) -> list[Message]:
+        return [m for m in self.messages if m.type == kind]
+
+
+async def start(folder: Path, body: str, prompt: str = "hello", provider: str = "claude", **options: Any) -> Session:
+    cli = fake_cli(folder, body, provider)
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "IS_SANDBOX": "1", "LANG": "C.UTF-8"}
+    env |= options.pop("env", {})
+    backend = create_backend(provider, BackendConfig(executable=cli, env=env))
+    return await backend.execute(prompt, ExecOptions(**{"cwd": folder, "timeout": 30, **options}))
+
+
+async def finish(session: Session) -> Ended:
+    messages = [m async for m in session.messages]
+    return Ended(messages, await session.result(), session)
+
+
+async def run(folder: Path, body: str, prompt: str = "hello", **options: Any) -> Ended:
+    return await finish(await start(folder, body, prompt, **options))
+
+
+def alive(pid: int) -> bool:
+    """Running, not a zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pids_in(path: Path) -> list[int]:
+    return [int(word) for word in path.read_text().split()]
