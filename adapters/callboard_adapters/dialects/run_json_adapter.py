@@ -87,7 +87,7 @@ class RunJsonAdapter(Adapter):
             return ()
         self.user_config = _object(text)
         if self.user_config is None:
-            what = f"could not read {self.product}'s resolved configuration; its own rules on permissions stay as they are"
+            what = f"could not read {self.product}'s resolved configuration; its rules on permissions stay as they are"
             self._notices.append(Message(MessageType.LOG, what, level="warn"))
         return ()
 
@@ -242,7 +242,7 @@ class RunJsonAdapter(Adapter):
         return RunCommand("config", ["debug", "config"], timeout=30)
 
     def _config_patterns(self) -> list[str]:
-        """Where the CLI looks for rules: its own folder, a file named in the environment, every folder up from the cwd."""
+        """Where the CLI looks for rules: its own folder, files named in the environment, each folder up from the cwd."""
         env, product = self.context.env, self.product
         home = env.get("XDG_CONFIG_HOME") or f"{self.context.home}/.config"
         folders = [f"{home}/{product}", env.get(f"{product.upper()}_CONFIG_DIR") or ""]
