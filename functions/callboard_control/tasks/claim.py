@@ -20,7 +20,7 @@ from callboard_control.actor import SYSTEM, Daemon
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem
-from callboard_control.tasks import lease, record, settle, slot
+from callboard_control.tasks import conditions, lease, record, settle, slot
 from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import PREPARING, Move, TaskStatus
@@ -188,8 +188,7 @@ def _claimed(task: TaskItem, state: _Round, now: int) -> TaskItem:
 
 def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: int) -> list[table.Write]:
     fence = int(task.fence or 0) + 1
-    still_queued = (T.status == TaskStatus.QUEUED.value) & (T.runtime_id == task.runtime_id)
-    never_claimed = T.fence.does_not_exist() if fence == 1 else T.fence == fence - 1
+    unclaimed = conditions.all_of(conditions.in_state(TaskStatus.QUEUED.value), conditions.fence_is(task))
     writes: list[table.Write] = [
         table.Update(
             record.keyed(task.id),
@@ -204,14 +203,13 @@ def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: i
                 T.rpk.remove(),
                 T.rsk.remove(),
             ],
-            still_queued & never_claimed,
+            unclaimed,
         ),
         slot.take(task, state.daemon.record, int(agent.max_concurrent_tasks)),
     ]
     if task.issue_id:
         place = PendingItem(f"PN#{task.issue_id}", task.agent_id)
-        own = PendingItem.pk.does_not_exist() | (PendingItem.task_id == task.id)
-        writes.append(table.Delete(place, own))
+        writes.append(table.Delete(place, conditions.place_is_own(task)))
     return writes
 
 

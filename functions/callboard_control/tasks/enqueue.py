@@ -17,7 +17,7 @@ from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, PendingItem, TaskItem
-from callboard_control.tasks import record
+from callboard_control.tasks import conditions, record
 from callboard_wire.api import EnqueueRequest
 from callboard_wire.states import Move, TaskStatus
 
@@ -143,7 +143,7 @@ def _resumed(request: EnqueueRequest, agent: AgentItem) -> TaskItem:
 
 def _place(task: TaskItem) -> Enqueued:
     try:
-        table.put(task, TaskItem.pk.does_not_exist())
+        table.put(task, conditions.is_new())
     except ConditionFailed:
         return _same_again(task)
     return Enqueued(task, created=True)
@@ -167,9 +167,7 @@ def _place_for_issue(task: TaskItem, prompt: str) -> Enqueued:
     for _ in range(TRIES):
         place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
         try:
-            table.transact(
-                [table.Put(task, TaskItem.pk.does_not_exist()), table.Put(place, PendingItem.pk.does_not_exist())]
-            )
+            table.transact([table.Put(task, conditions.is_new()), table.Put(place, conditions.place_is_free())])
             return Enqueued(task, created=True)
         except ConditionFailed as e:
             if 0 in e.failed:
@@ -185,13 +183,11 @@ def _join(task: TaskItem, prompt: str) -> Enqueued | None:
     place = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id)
     if place is None:
         return None
-    # Joining twice (an answer was lost) must not ask for the same thing twice.
-    unsaid = TaskItem.coalesced.does_not_exist() | ~TaskItem.coalesced.contains(prompt)
     try:
         found = table.update(
             record.keyed(place.task_id),
             [TaskItem.coalesced.set((TaskItem.coalesced | []).append([prompt]))],
-            (TaskItem.status == TaskStatus.QUEUED.value) & unsaid,
+            conditions.all_of(conditions.in_state(TaskStatus.QUEUED.value), conditions.unsaid(prompt)),
         )
     except ConditionFailed:
         waiting = record.load(place.task_id)

@@ -9,7 +9,7 @@ from callboard_control.actor import Daemon
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import TaskItem
-from callboard_control.tasks import guard, record
+from callboard_control.tasks import conditions, guard, record
 from callboard_wire.bodies import PREPARE_LEASE_S, Fenced, TaskState
 from callboard_wire.states import PREPARING, Move, TaskStatus
 
@@ -79,9 +79,10 @@ def reclaim(task: TaskItem, claim_id: str, digest: str) -> TaskItem | None:
         T.wait_reason.remove(),
         record.moved(Move.RECLAIM, now, "", fence),
     ]
-    expired = T.lease_until <= now
     try:
-        return table.update(record.keyed(task.id), actions, _same_claim(task, PREPARING_VALUES) & expired)
+        return table.update(
+            record.keyed(task.id), actions, _same_claim(task, PREPARING_VALUES) & conditions.lease_over(now)
+        )
     except ConditionFailed:
         return None
 

@@ -14,7 +14,7 @@ from callboard_control.errors import Conflict, TooLarge
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import MessagePack, TaskItem, UsageItem
-from callboard_control.tasks import guard, record
+from callboard_control.tasks import conditions, guard, record
 from callboard_wire.bodies import (
     MAX_MESSAGE_BYTES,
     MAX_TOOL_OUTPUT_BYTES,
@@ -205,7 +205,9 @@ def session(daemon: Daemon, task_id: str, request: SessionRequest) -> TaskState:
         actions.append(T.work_dir.set(request.work_dir))
     try:
         task = table.update(
-            record.keyed(task.id), actions, (T.status == task.status) & (T.fence == int(task.fence or 0))
+            record.keyed(task.id),
+            actions,
+            conditions.all_of(conditions.in_state(task.status), conditions.fence_is(task)),
         )
     except ConditionFailed:
         task = guard.held_by(daemon, task_id, request)

@@ -18,7 +18,7 @@ from callboard_control.actor import SYSTEM
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import PendingItem, TaskItem
-from callboard_control.tasks import enqueue, record, retry, slot
+from callboard_control.tasks import conditions, enqueue, record, retry, slot
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import ACTIVE, HELD, MOVES, PREPARING, WAITING, Move, TaskStatus
 
@@ -130,23 +130,20 @@ def _writes(task: TaskItem, end: End, child: TaskItem | None) -> list[table.Writ
     elif task.issue_id and task.status == TaskStatus.QUEUED:
         writes.append(_give_up_place(task))
     if child is not None:
-        writes.append(table.Put(child, T.pk.does_not_exist()))
+        writes.append(table.Put(child, conditions.is_new()))
         if child.issue_id and child.status == TaskStatus.QUEUED:
             place = PendingItem(f"PN#{child.issue_id}", child.agent_id, task_id=child.id)
-            writes.append(table.Put(place, PendingItem.pk.does_not_exist()))
+            writes.append(table.Put(place, conditions.place_is_free()))
     return writes
 
 
 def unmoved(task: TaskItem) -> Condition:
     """The task is in the state, and under the claim, it was read in."""
-    fence = T.fence.does_not_exist() if task.fence is None else T.fence == int(task.fence)
-    condition: Condition = (T.status == task.status) & fence
-    return condition
+    return conditions.all_of(conditions.in_state(task.status), conditions.fence_is(task))
 
 
 def _give_up_place(task: TaskItem) -> table.Delete:
-    own = PendingItem.pk.does_not_exist() | (PendingItem.task_id == task.id)
-    return table.Delete(PendingItem(f"PN#{task.issue_id}", task.agent_id), own)
+    return table.Delete(PendingItem(f"PN#{task.issue_id}", task.agent_id), conditions.place_is_own(task))
 
 
 # ── back to the queue ────────────────────────────────────────────────────────
@@ -178,7 +175,7 @@ def requeue(task: TaskItem, by: str) -> TaskItem:
     writes: list[table.Write] = [update, slot.release(task)]
     if task.issue_id:
         place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
-        writes.append(table.Put(place, PendingItem.pk.does_not_exist()))
+        writes.append(table.Put(place, conditions.place_is_free()))
     try:
         table.transact(writes)
     except ConditionFailed as e:
@@ -198,7 +195,7 @@ def _fold_into_successor(task: TaskItem, by: str) -> TaskItem:
     successor = table.Update(
         record.keyed(place.task_id),
         [T.coalesced.set((T.coalesced | []).append(joined))],
-        T.status == TaskStatus.QUEUED.value,
+        conditions.in_state(TaskStatus.QUEUED.value),
     )
     try:
         table.transact([*_writes(task, end, None), successor])

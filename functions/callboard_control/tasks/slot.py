@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pynamodb.expressions.condition import Condition, size
-
 from callboard_control.store import keys, table
 from callboard_control.store.models import SlotItem, TaskItem
+from callboard_control.tasks import conditions
 from callboard_wire.states import HELD
 
 S = SlotItem
@@ -22,10 +21,7 @@ def keyed(agent_id: str) -> SlotItem:
 
 def take(task: TaskItem, daemon_record: str, capacity: int) -> table.Update:
     """The half of a claim that takes a place: refused when the agent is full, closed, or busy in the task's lane."""
-    # size() of an attribute that is not there is no number, so the first claim needs its own alternative.
-    used = size(S.running)  # type: ignore[no-untyped-call]  # PynamoDB leaves it untyped
-    has_room: Condition = S.running.does_not_exist() | (used < capacity)
-    condition: Condition = has_room & S.closed.does_not_exist()
+    wanted = [conditions.has_room(capacity), conditions.is_open()]
     actions = [
         S.running.add({task.id}),
         # What the sweep and a repeated claim find held tasks by. Unchanged values cost no index write.
@@ -33,9 +29,9 @@ def take(task: TaskItem, daemon_record: str, capacity: int) -> table.Update:
         S.gsk.set(task.agent_id),
     ]
     if task.lane:
-        condition &= S.lanes.does_not_exist() | ~S.lanes.contains(task.lane)
+        wanted.append(conditions.lane_is_free(task.lane))
         actions.append(S.lanes.add({task.lane}))
-    return table.Update(keyed(task.agent_id), actions, condition)
+    return table.Update(keyed(task.agent_id), actions, conditions.all_of(*wanted))
 
 
 def release(task: TaskItem) -> table.Update:

@@ -19,7 +19,7 @@ from callboard_control.actor import SYSTEM
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import SHARDS, DaemonItem, PendingItem, RuntimeItem, SlotItem, TaskItem
-from callboard_control.tasks import enqueue, record, settle, slot
+from callboard_control.tasks import conditions, enqueue, record, settle, slot
 from callboard_wire.bodies import RUNTIME_FRESH_S
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import HELD, PREPARING, Move, TaskStatus
@@ -113,7 +113,7 @@ def _forget(found: SlotItem) -> None:
         table.update(
             SlotItem(found.pk, "SLOT"),
             [SlotItem.gpk.remove(), SlotItem.gsk.remove()],
-            SlotItem.running.does_not_exist(),
+            conditions.slot_is_empty(),
         )
     except ConditionFailed:
         pass  # a claim was faster: it is busy again
@@ -214,7 +214,7 @@ def promote(task: TaskItem) -> bool:
     ]
     if task.issue_id:
         place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
-        writes.append(table.Put(place, PendingItem.pk.does_not_exist()))
+        writes.append(table.Put(place, conditions.place_is_free()))
     try:
         table.transact(writes)
     except ConditionFailed:
