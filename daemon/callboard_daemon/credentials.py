@@ -7,9 +7,10 @@ import os
 
 from pydantic import BaseModel, Field, ValidationError
 
-from callboard_daemon.errors import StateError
+from callboard_daemon.errors import NotLoggedIn, StateError
 from callboard_daemon.files import private_dir, write_atomic
 from callboard_daemon.paths import Paths
+from callboard_daemon.settings import Settings
 
 
 class Credentials(BaseModel):
@@ -37,3 +38,15 @@ def write_credentials(paths: Paths, credentials: Credentials) -> None:
         write_atomic(paths.credentials_file, json.dumps(credentials.model_dump()).encode(), durable=True)
     except OSError as error:
         raise StateError(f"cannot write {paths.credentials_file}: {os.strerror(error.errno or 0)}") from error
+
+
+def server_of(paths: Paths, settings: Settings) -> str:
+    """The server to talk to: the setting, else the login's. Raises `NotLoggedIn` when there is neither."""
+    if settings.server_url:
+        return settings.server_url
+    if (known := read_credentials(paths)) is not None:
+        return known.server_url
+    raise NotLoggedIn(
+        "no server is known",
+        hint="Run `callboard login --server URL`, or set CALLBOARD_SERVER_URL and CALLBOARD_TOKEN.",
+    )

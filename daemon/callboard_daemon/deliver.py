@@ -26,6 +26,7 @@ from callboard_wire.bodies import (
     FailRequest,
     MessagesRequest,
     SessionRequest,
+    TaskMessage,
     TaskState,
     UsageRequest,
 )
@@ -81,26 +82,29 @@ class Delivery:
             return Delivered.LOST
         return Delivered.ENDED
 
-    async def catch_up(self) -> None:
-        """Learn what the server has already, so that a successor sends only the rest. Raises `ControlError`."""
-        self._server_has = (await self._say(lambda: self._control.status(self._folder.record.task_id))).last_seq
-
     async def _send_progress(self) -> None:
         record = self._folder.record
         fenced = {"claim_id": record.claim_id, "fence": record.fence}
         while batch := self._spool.batch(self._server_has):
-            body = MessagesRequest(**fenced, messages=batch)
             try:
-                await self._say(lambda body=body: self._control.messages(record.task_id, body))  # type: ignore[misc]
+                await self._send_messages(batch)
             except (StaleClaim, NotFound):
                 raise
             except Refused as error:  # these very messages are the trouble: the rest of the run must not wait for them
                 log.error("the server refuses messages %d to %d: %s", batch[0].seq, batch[-1].seq, error)
+                await self._unless_over(lambda batch=batch: self._send_messages([_stand_in(m) for m in batch]))  # type: ignore[misc]
             self._spool.confirm()
         if record.session_id and record.session_id != self._pinned and self._folder.ending is None:
             pin = SessionRequest(**fenced, session_id=record.session_id, work_dir=record.work_dir)
             await self._unless_over(lambda: self._control.session(record.task_id, pin))
             self._pinned = record.session_id
+
+    async def _send_messages(self, batch: list[TaskMessage]) -> TaskState:
+        record = self._folder.record
+        body = MessagesRequest(claim_id=record.claim_id, fence=record.fence, messages=batch)
+        state = await self._say(lambda: self._control.messages(record.task_id, body))
+        self._server_has = state.last_seq  # after a restart it says how much need not be sent again
+        return state
 
     async def _send_ending(self, ending: Ending) -> None:
         """Usage first: a run that was cancelled or failed has cost as well, and a terminal task takes no more."""
@@ -169,6 +173,11 @@ def _worth_another_try(error: BaseException) -> bool:
 
 def _note(error: BaseException) -> None:
     log.info("not delivered yet: %s", error.message if isinstance(error, ControlError) else error)
+
+
+def _stand_in(message: TaskMessage) -> TaskMessage:
+    """Keeps the number of a message the server will not have: it takes no gaps."""
+    return TaskMessage(seq=message.seq, type="log", level="warn", content=f"the server refused this {message.type}")
 
 
 def _as_ack(ending: Ending) -> CancelAckRequest:

@@ -24,7 +24,7 @@ async def keep_beating(registration: Registration) -> None:
             answer = await registration.control.heartbeat(body)
             if answer.runtime_gone or answer.gone_runtime_ids:
                 log.warning("the server has forgotten %s: registering again", answer.gone_runtime_ids or "a runtime")
-                await registration.register()
+                await try_to_register(registration)
             pause = min(max(answer.next_heartbeat_s, 1.0), 120.0)
         except (NotAuthorised, NotFound) as error:
             log.warning("heartbeat refused (%s): registering again", error)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from callboard_adapters.process import reap_run
 from callboard_daemon.control import Control
-from callboard_daemon.deliver import Delivery, task_lost
+from callboard_daemon.deliver import Delivery
 from callboard_daemon.errors import ControlError
 from callboard_daemon.finish import ending_without_run
 from callboard_daemon.retry import retrying
@@ -59,14 +59,6 @@ async def recover_orphans(control: Control, runtime_ids: list[str], keep: list[s
 async def deliver_leftover(control: Control, run: RunFolder, spool_limit: int) -> None:
     """Say what the predecessor could not, for as long as it takes; then nothing of the run is left here."""
     delivery = Delivery(control, run, Spool(run.spool_file, spool_limit), lambda _: None)
-    try:
-        await delivery.catch_up()
-    except ControlError as error:
-        if task_lost(error):
-            log.warning("task %s is gone; its report is dropped", run.record.task_id)
-            run.remove()
-            return
-        log.info("cannot ask how far task %s was reported (%s): sending all", run.record.task_id, error)
     delivery.wake()
     how = await delivery.run()
     log.info("task %s of the previous daemon: %s", run.record.task_id, how)

@@ -1,7 +1,8 @@
 """From what an adapter says to what the server stores: numbering, merging, cutting, masking.
 
-A message gets its number when it is produced, so the order the server shows is the order things happened in, whatever
-is merged or sent later. Numbers rise across a run's second session too.
+A message gets its number when it is spooled, and text that is being merged is spooled before anything that came after
+it: the order the server shows is the order things happened in. Numbers rise by one (the server refuses gaps) and go on
+rising across a run's second session.
 """
 
 from __future__ import annotations
@@ -108,9 +109,7 @@ class Reporter:
         self.flush()
         if missing := self._spool.dropped:
             text = f"{missing} messages were left out: the server could not be reached for too long"
-            note = self._single(Message(MessageType.LOG, content=text, level="warn"))
-            self._spool.append(note, beyond_limit=True)
-            self._on_spooled()
+            self._put(self._single(Message(MessageType.LOG, content=text, level="warn")), beyond_limit=True)
 
     def _merge(self, message: Message) -> None:
         same = (
@@ -125,7 +124,7 @@ class Reporter:
             if self._chunk_bytes >= MAX_MESSAGE_BYTES // 2:
                 self.flush()
             if self._open is None:
-                self._open = self._numbered(message)
+                self._open = _unnumbered(message)
                 self._open_type = message.type
                 self._flush_at = asyncio.get_running_loop().call_later(MERGE_S, self.flush)
             self._chunks.append(piece)
@@ -135,7 +134,7 @@ class Reporter:
         mask = self._masker
         tool = message.tool or self._tool_of_call.get(message.call_id, "")
         content = _cut(mask.text(message.content), MAX_MESSAGE_BYTES // 2)
-        return self._numbered(message).model_copy(
+        return _unnumbered(message).model_copy(
             update={
                 "tool": tool,
                 "content": content,
@@ -144,22 +143,22 @@ class Reporter:
             }
         )
 
-    def _numbered(self, message: Message) -> TaskMessage:
-        numbered = TaskMessage(
-            seq=self._seq,
-            type=_WIRE_TYPE[message.type],
-            call_id=message.call_id,
-            parent_call_id=message.parent_call_id,
-            status=message.status,
-            level=message.level,
-            created_at=datetime.now(UTC),
-        )
-        self._seq += 1
-        return numbered
+    def _put(self, message: TaskMessage, *, beyond_limit: bool = False) -> None:
+        if self._spool.append(message.model_copy(update={"seq": self._seq}), beyond_limit=beyond_limit):
+            self._seq += 1
+            self._on_spooled()
 
-    def _put(self, message: TaskMessage) -> None:
-        self._spool.append(message)
-        self._on_spooled()
+
+def _unnumbered(message: Message) -> TaskMessage:
+    return TaskMessage(
+        seq=1,
+        type=_WIRE_TYPE[message.type],
+        call_id=message.call_id,
+        parent_call_id=message.parent_call_id,
+        status=message.status,
+        level=message.level,
+        created_at=datetime.now(UTC),
+    )
 
 
 def usage_rows(provider: str, usage: Mapping[str, TokenUsage]) -> list[UsageRow]:

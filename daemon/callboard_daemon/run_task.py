@@ -124,6 +124,10 @@ def _open(kit: Kit, task: ClaimedTask, slot: int, folder: RunFolder, stop: StopS
 async def _work(run: Run) -> Ending:
     """Prepare, start, run; how it ended. Raises only for bugs."""
     try:
+        if run.folder.broken:
+            raise PrepareError(
+                run.folder.broken, failure_reason=FailureReason.PROCESS, hint="make room on this machine"
+            )
         check_identity(run.task)
         async with _watched(run):
             prepared = await _prepare(run)

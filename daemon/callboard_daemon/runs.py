@@ -57,11 +57,12 @@ class Ending(BaseModel):
 
 
 class RunFolder:
-    """One run on disk. Only `open_run` raises for a disk that refuses; later writes fall back to memory."""
+    """One run on disk. A disk that refuses raises nothing: the run is then kept in memory, and `broken` says why."""
 
-    def __init__(self, path: Path, record: RunRecord) -> None:
+    def __init__(self, path: Path, record: RunRecord, broken: str = "") -> None:
         self.path = path
         self.record = record
+        self.broken = broken
         self._ending: Ending | None = None
 
     @property
@@ -96,7 +97,7 @@ class RunFolder:
 
 
 def open_run(runs_dir: Path, task: ClaimedTask, server_url: str) -> RunFolder:
-    """Begin to answer for a claimed task. Raises `OSError` when it cannot be written down.
+    """Begin to answer for a claimed task; `RunFolder.broken` is set when it could not be written down.
 
     A folder that is there already belongs to an earlier delivery of this very claim, whose processes are gone: the
     spool in it is kept, because its numbers have been used.
@@ -112,8 +113,12 @@ def open_run(runs_dir: Path, task: ClaimedTask, server_url: str) -> RunFolder:
         fence=task.fence,
         run_id=f"{task.id}.{task.fence}",
     )
-    folder = private_dir(private_dir(runs_dir) / record.run_id)
-    write_atomic(folder / _RECORD, record.model_dump_json().encode())
+    folder = runs_dir / record.run_id
+    try:
+        private_dir(private_dir(runs_dir) / record.run_id)
+        write_atomic(folder / _RECORD, record.model_dump_json().encode())
+    except OSError as error:
+        return RunFolder(folder, record, f"the state folder {runs_dir} cannot be written: {error.strerror}")
     return RunFolder(folder, record)
 
 

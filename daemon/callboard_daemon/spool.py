@@ -38,17 +38,20 @@ class Spool:
         self._file: BinaryIO | None = None
         self._batch_bytes = 0
         self._batch_lines = 0
+        self._last_read = 0  # number of the last line that was looked at
+        self._last_confirmed = 0
         self.dropped = 0
 
-    def append(self, message: TaskMessage, *, beyond_limit: bool = False) -> None:
-        """Keep `message` until it was sent. Never raises for the disk's sake."""
+    def append(self, message: TaskMessage, *, beyond_limit: bool = False) -> bool:
+        """Keep `message` until it was sent; False when the limit is reached. Never raises for the disk's sake."""
         line = message.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if self.waiting_bytes + len(line) > self._limit and not beyond_limit:
             self.dropped += 1
-            return
+            return False
         if self._memory or not self._write(line):
             self._memory.append(line)
             self._memory_bytes += len(line)
+        return True
 
     @property
     def waiting_bytes(self) -> int:
@@ -73,6 +76,7 @@ class Spool:
             for _ in range(self._batch_lines):
                 self._memory_bytes -= len(self._memory.popleft())
         self._batch_bytes = self._batch_lines = 0
+        self._last_confirmed = self._last_read
 
     def last_seq(self) -> int:
         """The highest number in the file: where a daemon that takes over goes on counting. 0 when there is none."""
@@ -105,12 +109,20 @@ class Spool:
     def _take(self, lines: list[bytes], after_seq: int) -> list[TaskMessage]:
         batch: list[TaskMessage] = []
         self._batch_bytes = self._batch_lines = 0
+        self._last_read = self._last_confirmed
         size = 0
         for line in lines:
             if batch and (size + len(line) > MAX_BATCH_BYTES or len(batch) == MAX_MESSAGES):
                 break
-            message = _parse(line, self._path)
-            if message is not None and message.seq > after_seq:
+            # The server takes no gaps: a line that a crash tore keeps its number.
+            message = _parse(line, self._path) or TaskMessage(
+                seq=self._last_read + 1,
+                type="log",
+                level="warn",
+                content="a message was damaged on disk",
+            )
+            self._last_read = message.seq
+            if message.seq > after_seq:
                 batch.append(message)
                 size += len(line)
             self._batch_bytes += len(line)

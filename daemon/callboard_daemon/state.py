@@ -21,7 +21,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Record:
     """What the running daemon says about itself. `created` is the process's start time by the system's clock: a pid
-    alone may belong to somebody else by now."""
+    alone may belong to somebody else by now. `flags` are the options it was started with: a restart keeps them."""
 
     pid: int
     created: float
@@ -29,6 +29,7 @@ class Record:
     secret: str = field(repr=False)
     version: str
     server_url: str
+    flags: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The `callboard` command line: a file a verb, loaded when it is called."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from callboard_daemon.files import write_atomic
-from callboard_wire.bodies import ClaimedTask
+
+if TYPE_CHECKING:  # the command line looks for markers before it knows whether it needs the wire's models at all
+    from callboard_wire.bodies import ClaimedTask
 
 NAME: Final = Path(".multica") / "daemon_task_context.json"
 

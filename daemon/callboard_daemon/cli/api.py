@@ -1,0 +1,127 @@
+"""The people's and agents' side of the API, as the command line uses it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+from callboard_daemon import version
+from callboard_daemon.answers import body_of, client_options, error_from_exception, headers, httpx
+from callboard_daemon.errors import ControlError
+from callboard_daemon.retry import may_pass, pause
+from callboard_wire.api import (
+    AgentView,
+    BootstrapRequest,
+    CreateAgentRequest,
+    EnqueueRequest,
+    MeView,
+    Page,
+    RuntimeView,
+    TaskView,
+    TokenResponse,
+)
+from callboard_wire.bodies import Body, TaskMessage
+
+T = TypeVar("T", bound=BaseModel)
+
+TRIES: Final = 3
+"""A request that may be repeated is, twice: a server that is just restarting should not cost a command."""
+
+
+class Api:
+    """One server, as one person or task. Every method raises `ControlError` and nothing else."""
+
+    def __init__(self, server: str, token: str, *, timeout: float) -> None:
+        self.server = server
+        self._http = httpx.Client(headers=headers(token, version(), "cli"), **client_options(server, timeout))
+
+    def __enter__(self) -> Api:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def me(self) -> MeView:
+        return self._ask("GET", "/api/me", MeView)
+
+    def bootstrap(self, body: BootstrapRequest) -> TokenResponse:
+        return self._ask("POST", "/api/bootstrap", TokenResponse, body, tries=1)
+
+    def create_agent(self, body: CreateAgentRequest) -> AgentView:
+        return self._ask("POST", "/api/agents", AgentView, body, tries=1)
+
+    def agents(self) -> Iterator[AgentView]:
+        return self._pages("/api/agents", AgentView, {})
+
+    def agent(self, name_or_id: str) -> AgentView:
+        return self._ask("GET", f"/api/agents/{_segment(name_or_id)}", AgentView)
+
+    def runtimes(self) -> Iterator[RuntimeView]:
+        return self._pages("/api/runtimes", RuntimeView, {})
+
+    def enqueue(self, body: EnqueueRequest) -> TaskView:
+        """With an `idempotency_key`, which makes it safe to ask again when the answer was lost."""
+        return self._ask("POST", "/api/tasks", TaskView, body, tries=TRIES if body.idempotency_key else 1)
+
+    def tasks(self, **wanted: str) -> Iterator[TaskView]:
+        return self._pages("/api/tasks", TaskView, {key: value for key, value in wanted.items() if value})
+
+    def task(self, task_id: str) -> TaskView:
+        return self._ask("GET", f"/api/tasks/{_segment(task_id)}", TaskView)
+
+    def messages(self, task_id: str, since: int) -> Page[TaskMessage]:
+        """One page of the messages after number `since`."""
+        return self._ask("GET", f"/api/tasks/{_segment(task_id)}/messages", Page[TaskMessage], query={"since": since})
+
+    def cancel(self, task_id: str) -> TaskView:
+        return self._ask("POST", f"/api/tasks/{_segment(task_id)}/cancel", TaskView)
+
+    def _pages(self, path: str, kind: type[T], query: dict[str, Any]) -> Iterator[T]:
+        cursor: str | None = None
+        while True:
+            page = self._ask("GET", path, Page[kind], query={**query, **({"cursor": cursor} if cursor else {})})  # type: ignore[valid-type]  # built at run time, as pydantic wants it
+            yield from page.items
+            cursor = page.next_cursor
+            if not cursor:
+                return
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        answer: type[T],
+        body: Body | None = None,
+        *,
+        query: dict[str, Any] | None = None,
+        tries: int = TRIES,
+    ) -> T:
+        for attempt in range(1, tries + 1):
+            try:
+                return self._once(method, path, answer, body, query)
+            except ControlError as error:
+                if attempt == tries or not may_pass(error):
+                    raise
+                time.sleep(min(pause(attempt, error), 5.0))
+        raise AssertionError("the loop returns or raises")
+
+    def _once(self, method: str, path: str, answer: type[T], body: Body | None, query: dict[str, Any] | None) -> T:
+        sent = {"Content-Type": "application/json"} if body is not None else {}
+        content = body.model_dump_json(exclude_none=True) if body is not None else None
+        try:
+            response = self._http.request(method, path, content=content, headers=sent, params=query)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise error_from_exception(error, self.server) from error
+        return body_of(response, answer)
+
+
+def _segment(text: str) -> str:
+    """A name or id as one path segment, whatever it holds."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
