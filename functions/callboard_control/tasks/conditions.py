@@ -1,7 +1,7 @@
 """The conditions of every move, one by one and by name.
 
-Each is a function, so that the mutation test can take one away at a time and see the simulation fail for it: a condition
-nothing needs is not here.
+Each is a function, so that the mutation test can take one away at a time and see the simulation fail for it: there is
+none that nothing needs.
 """
 
 from __future__ import annotations

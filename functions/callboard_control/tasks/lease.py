@@ -24,9 +24,7 @@ def renew(daemon: Daemon, task_id: str, proof: Fenced) -> TaskState:
     if task.status not in PREPARING:
         return guard.state(task)
     try:
-        task = table.update(
-            record.keyed(task.id), [T.lease_until.set(ports.now_ms() + LEASE_MS)], _same_claim(task, PREPARING_VALUES)
-        )
+        task = table.update(record.keyed(task.id), [T.lease_until.set(ports.now_ms() + LEASE_MS)], _same_claim(task))
     except ConditionFailed:
         task = guard.held_by(daemon, task_id, proof)
     return guard.state(task, lease_s=PREPARE_LEASE_S if task.status in PREPARING else None)
@@ -47,7 +45,11 @@ def wait_for_directory(daemon: Daemon, task_id: str, proof: Fenced, reason: str)
         record.moved(Move.WAIT, now, "", int(task.fence or 0)),
     ]
     try:
-        task = table.update(record.keyed(task.id), actions, _same_claim(task, [TaskStatus.DISPATCHED.value]))
+        task = table.update(
+            record.keyed(task.id),
+            actions,
+            conditions.all_of(conditions.in_state(TaskStatus.DISPATCHED.value), conditions.fence_is(task)),
+        )
     except ConditionFailed:
         return renew(daemon, task_id, proof)
     return guard.state(task, lease_s=PREPARE_LEASE_S)
@@ -59,7 +61,7 @@ def again(task: TaskItem, digest: str) -> TaskItem | None:
         return table.update(
             record.keyed(task.id),
             [T.token_digests.add({digest}), T.lease_until.set(ports.now_ms() + LEASE_MS)],
-            _same_claim(task, PREPARING_VALUES),
+            _same_claim(task),
         )
     except ConditionFailed:
         return None
@@ -80,13 +82,10 @@ def reclaim(task: TaskItem, claim_id: str, digest: str) -> TaskItem | None:
         record.moved(Move.RECLAIM, now, "", fence),
     ]
     try:
-        return table.update(
-            record.keyed(task.id), actions, _same_claim(task, PREPARING_VALUES) & conditions.lease_over(now)
-        )
+        return table.update(record.keyed(task.id), actions, _same_claim(task, conditions.lease_over(now)))
     except ConditionFailed:
         return None
 
 
-def _same_claim(task: TaskItem, statuses: list[str]) -> Condition:
-    condition: Condition = T.status.is_in(*statuses) & (T.fence == int(task.fence or 0)) & (T.claim_id == task.claim_id)
-    return condition
+def _same_claim(task: TaskItem, *also: Condition) -> Condition:
+    return conditions.all_of(conditions.in_state(*PREPARING_VALUES), conditions.fence_is(task), *also)
