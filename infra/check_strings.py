@@ -1,6 +1,6 @@
 """Says which files hold what must not be in them: index addresses, machine paths, merge marks, private keys.
 
-A lock file with an index address would send everybody to one person's mirror; one with a path works on one machine only.
+A lock file with an index address sends everybody to one person's mirror; one with a path works on one machine only.
 """
 
 from __future__ import annotations
