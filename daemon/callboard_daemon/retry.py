@@ -51,7 +51,11 @@ async def retrying(
         before_sleep=lambda state: on_failure(_error(state) or RuntimeError("no error")),
         reraise=True,
     )
-    return await tries(ask)
+
+    async def asked() -> T:  # tenacity awaits only what is declared `async`, and most callers hand over a lambda
+        return await ask()
+
+    return await tries(asked)
 
 
 def _error(state: RetryCallState) -> BaseException | None:

@@ -6,6 +6,7 @@ gateway (in a thread)  ←HTTP→  daemon (a process of its own)  ←pipes→  t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -47,20 +48,19 @@ _MODEL_PROMPT: Final = (
 
 @click.command()
 @click.option("--provider", metavar="NAME", help="Use this coding CLI instead of the first that is logged in.")
-@click.option("--keep", is_flag=True, help="Leave the demo's folder, with the file the agent wrote.")
 @pass_cli
-def demo(cli: Cli, provider: str | None, keep: bool) -> int:
+def demo(cli: Cli, provider: str | None) -> int:
     """Show the whole way of a task on this machine, and clean up.
 
     Starts a control plane and a daemon in a temporary folder, gives an agent a task that writes a file, streams what it
-    does, prints result, usage and where the file is, and leaves nothing running.
+    does, prints result, usage and where the file is, and leaves nothing running. Only the file stays.
     """
     cli.human_only("callboard demo")
     server = load_server()
     began = time.monotonic()
     home = Path(tempfile.mkdtemp(prefix="callboard-demo-"))
+    paths = paths_for("", {"CALLBOARD_HOME": str(home)})
     try:
-        paths = paths_for("", {"CALLBOARD_HOME": str(home)})
         chosen = _choose(paths, provider, dict(os.environ))
         try:
             with server.running_gateway(home / "server", port=0) as gateway:
@@ -69,12 +69,15 @@ def demo(cli: Cli, provider: str | None, keep: bool) -> int:
         except server.GatewayError as error:
             raise CallboardError(str(error)) from error
         note(f"\n{text}" if text else "\nThe agent wrote no file.")
-        note(f"Everything has ended; the demo took {time.monotonic() - began:.1f} s.")
-        note(f"Its folder stays: {home}" if keep else f"Its folder {home} is removed; --keep leaves it.")
+        note(f"Everything has ended; the demo took {time.monotonic() - began:.1f} s. Remove its files: rm -r {home}")
         return ExitCode.OK if task.status is TaskStatus.COMPLETED else ExitCode.ERROR
     finally:
-        if not keep:
-            shutil.rmtree(home, ignore_errors=True)
+        # What stays is the agent's work alone: the rest holds tokens.
+        for entry in home.iterdir():
+            if entry != paths.workspaces_root:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        with contextlib.suppress(OSError):
+            home.rmdir()
 
 
 def _choose(paths: Paths, provider: str | None, environ: dict[str, str]) -> Found:

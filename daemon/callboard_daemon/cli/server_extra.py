@@ -9,9 +9,9 @@ from callboard_daemon.errors import CallboardError
 
 
 def load_server() -> Any:
-    """`callboard_control.embedded`. Raises `CallboardError` when the server's packages are not installed."""
+    """`callboard_control.embedded.server`. Raises `CallboardError` when the server's packages are not installed."""
     try:
-        return importlib.import_module("callboard_control.embedded")
+        return importlib.import_module("callboard_control.embedded.server")
     except ImportError as error:
         raise CallboardError(
             f"the control plane is not installed here ({error.name or error} is missing)",
