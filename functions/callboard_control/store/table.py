@@ -223,7 +223,7 @@ def _patiently() -> Iterable[Any]:
         retry=retry_if_exception_type(Contended),
         stop=stop_after_attempt(CONTENTION_TRIES),
         wait=_wait,
-        sleep=_sleep,
+        sleep=lambda seconds: _sleep(seconds),
         reraise=True,
     )
 
@@ -232,7 +232,8 @@ _wait = wait_random_exponential(multiplier=0.01, max=0.5)
 _sleep: Callable[[float], None] = time.sleep
 
 
-def use_sleep(sleep: Callable[[float], None]) -> None:
-    """Let a simulation wait in its own time."""
+def use_sleep(sleep: Callable[[float], None]) -> Callable[[float], None]:
+    """Let a simulation wait in its own time; returns what waited before."""
     global _sleep
-    _sleep = sleep
+    before, _sleep = _sleep, sleep
+    return before

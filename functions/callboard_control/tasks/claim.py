@@ -176,7 +176,7 @@ def _read(state: _Round, task_id: str, agent_id: str) -> TaskItem | None:
     key = keys.workspace(state.daemon.workspace_id)
     task, agent = table.get_together((TaskItem, keys.task(task_id), "T"), (AgentItem, key, f"AG#{agent_id}"))
     state.agents[agent_id] = agent
-    return task  # type: ignore[no-any-return]
+    return task
 
 
 def _claimed(task: TaskItem, state: _Round, now: int) -> TaskItem:
