@@ -1,4 +1,4 @@
-"""`python -m tests.simulation [--seeds 0-99] [--steps 600]`: run seeds, print what they did, stop at the first that fails."""
+"""`python -m tests.simulation [--seeds 0-99] [--steps 600]`: run seeds, say what they did, stop at the first failure."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.tasks import invariants
-from tests.fakes.world import Answer, Clock, Machine, World
+from tests.fakes.handlers import Answer, Clock, Machine, World
 from tests.simulation.baton import Baton, Call, virtual_sleep
 
 TERMINAL = ("completed", "failed", "cancelled")
