@@ -11,9 +11,17 @@ import httpx
 class World:
     """One workspace with one daemon, one runtime and one agent. Answers are the JSON bodies; a refusal raises."""
 
-    def __init__(self, url: str, secret: str, *, provider: str = "echo", max_concurrent_tasks: int = 50) -> None:
-        self.http = httpx.Client(base_url=url, timeout=40)
-        login = self.call("POST", "/api/bootstrap", "", {"secret": secret, "name": "Ann", "workspace": "home"})
+    def __init__(
+        self,
+        url: str,
+        secret: str,
+        *,
+        provider: str = "echo",
+        max_concurrent_tasks: int = 50,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.http = httpx.Client(base_url=url, timeout=40, transport=transport)
+        login = self.call("POST", "/api/bootstrap", "", {"secret": secret.strip(), "name": "Ann", "workspace": "home"})
         self.person: str = login["token"]
         self.workspace_id: str = login["workspace_id"]
         self.daemon_id = f"daemon-{uuid.uuid4()}"

@@ -1,0 +1,164 @@
+"""What each function asks of the table, over tasks' lives of every kind, is granted to it in template.yaml."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from callboard_control import ports
+from callboard_control.embedded.calls import Call, LocalContext
+from callboard_control.embedded.engine import Engine, attach_connection
+from callboard_control.embedded.scheduler import tick_event
+from callboard_control.entrypoints import load
+from callboard_control.store import table
+from tests.fakes.handlers import Handlers
+from tests.fakes.world import World
+from tests.unit.infra import template
+
+Use = tuple[str, str]
+"""An action and what it is done to: ``table`` or an index's name."""
+
+IN_TRANSACTION = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+
+
+class Recorder:
+    """Listens at the store's own client."""
+
+    def __init__(self) -> None:
+        self.function = ""
+        self.seen: dict[str, set[Use]] = defaultdict(set)
+
+    def enter(self, name: str) -> None:
+        self.function = name
+
+    def before_call(self, model: Any, params: dict[str, Any], **_: Any) -> None:
+        body = json.loads(params["body"])
+        if model.name == "TransactWriteItems":
+            uses = {(IN_TRANSACTION[kind], "table") for action in body["TransactItems"] for kind in action}
+        else:
+            uses = {(model.name, body.get("IndexName", "table"))}
+        self.seen[self.function] |= uses
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    recorder = Recorder()
+    engine = Engine(":memory:")
+    attach_connection(engine, table.connection())
+    table.ensure()
+    events = table.connection().client.meta.events
+    events.register("before-call.dynamodb", recorder.before_call)
+    yield recorder
+    events.unregister("before-call.dynamodb", recorder.before_call)
+    ports.use(ports.Ports())
+    engine.close()
+
+
+def tick(recorder: Recorder) -> None:
+    recorder.enter("tick")
+    load("tick").handler(tick_event(datetime.now(UTC)), LocalContext("tick", Call("t", 55)))
+
+
+def later(seconds: float) -> None:
+    """The server's clock goes on by `seconds`."""
+    ahead_ms = int(seconds * 1000)
+    ports.use(ports.Ports(clock=lambda: time.time_ns() // 1_000_000 + ahead_ms, bootstrap_secret=lambda: "s"))
+
+
+def lives(world: World) -> None:
+    done = world.live()
+    world.call("GET", "/api/me", world.person)
+    world.call("GET", "/api/agents", world.person)
+    world.call("GET", f"/api/agents/{world.agent_id}", world.person)
+    world.call("GET", "/api/runtimes", world.person)
+    world.call("GET", "/api/tasks", world.person)
+    world.call("GET", f"/api/tasks/{done['id']}/messages", world.person)
+    token = world.call("POST", "/api/tokens", world.person, {"name": "ci"})
+    world.call("GET", "/api/tokens", world.person)
+    world.call("DELETE", f"/api/tokens/{token['id']}", world.person)
+    world.call("POST", "/api/daemon/heartbeat", world.daemon, {"runtime_ids": [world.runtime_id]})
+    for issue in ("i-1", "i-1", "i-2"):  # the second joins the first
+        world.enqueue("x" * 30_000, issue_id=issue)
+    queued = world.enqueue("waits", idempotency_key="k")
+    assert world.enqueue("waits", idempotency_key="k")["id"] == queued["id"]
+    world.call("GET", f"/api/tasks/{queued['id']}", world.person)
+    world.call("POST", f"/api/tasks/{queued['id']}/cancel", world.person)
+    first, second = world.claim(max_tasks=2)
+    renew = {"claim_id": first["claim_id"], "fence": first["fence"]}
+    world.call(
+        "POST", f"/api/daemon/runtimes/{world.runtime_id}/tasks/{first['id']}/prepare-lease", world.daemon, renew
+    )
+    world.about(first, "wait-local-directory", reason="busy")
+    world.about(first, "start", work_dir="/w")
+    world.about(first, "session", session_id="s", work_dir="/w")
+    world.call("GET", f"/api/daemon/tasks/{first['id']}/status", world.daemon)
+    world.about(first, "fail", error="the machine restarted", failure_reason="runtime_recovery")
+    world.call("POST", f"/api/tasks/{second['id']}/cancel", world.person)
+    world.about(second, "cancel-ack")
+
+
+def ends_by_time(world: World, recorder: Recorder) -> None:
+    for issue in ("i-3", "i-4"):
+        world.enqueue("slow", issue_id=issue)
+    held = world.claim(max_tasks=3)
+    assert held
+    later(100)  # beyond the lease
+    tick(recorder)
+    for task in world.claim(max_tasks=3):
+        world.about(task, "start")
+    path = f"/api/daemon/runtimes/{world.runtime_id}/recover-orphans"
+    world.call("POST", path, world.daemon, {"keep": []})
+    world.enqueue("never claimed")
+    later(2 * 24 * 3600)
+    tick(recorder)
+    tick(recorder)
+    world.call("POST", "/api/daemon/deregister", world.daemon, {"runtime_ids": [world.runtime_id]})
+
+
+def granted(name: str) -> set[Use]:
+    uses: set[Use] = set()
+    for statement in template.statements(template.functions()[name][1]):
+        things = {_thing(resource) for resource in template.as_list(statement["Resource"])}
+        actions = {action.partition(":")[2] for action in template.as_list(statement["Action"])}
+        uses |= {(action, thing) for action in actions for thing in things}
+    return uses
+
+
+def _thing(resource: dict[str, str]) -> str:
+    return resource["Fn::Sub"].rpartition("/")[2] if "Fn::Sub" in resource else "table"
+
+
+def test_every_function_is_granted_what_it_asks_of_the_table(recorder: Recorder) -> None:
+    later(0)
+    with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
+        lives(world)
+        ends_by_time(world, recorder)
+    assert recorder.seen.keys() == template.functions().keys()
+    missing = {name: uses - granted(name) for name, uses in recorder.seen.items() if uses - granted(name)}
+    assert not missing
+
+
+def test_what_is_granted_beyond_these_lives_is_known_and_has_a_reason(recorder: Recorder) -> None:
+    later(0)
+    with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
+        lives(world)
+        ends_by_time(world, recorder)
+    beyond = {name: granted(name) - uses for name, uses in recorder.seen.items()}
+    assert {name: uses for name, uses in beyond.items() if uses} == {
+        "agents": {("UpdateItem", "table")},  # a person's token notes when it was last used, once in a while
+        "enqueue": {("DeleteItem", "table")},  # cancelling a task that holds an issue's place gives the place up
+        # secrets; and a claim whose payload cannot be built puts the task back, with its place
+        "claim": {("GetSecretValue", "*"), ("PutItem", "table")},
+        "complete": {("DeleteItem", "table")},  # the end of a task whose place somebody else holds by then
+    }
