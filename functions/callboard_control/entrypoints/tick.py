@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from aws_lambda_powertools import Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from callboard_control.entrypoints._http import logger
 from callboard_control.tasks.sweep import sweep
 
-metrics = Metrics(namespace="Callboard", service="callboard")
+METRICS = {"OrphanSlots": "orphan_slots", "TaskLeaseExpired": "requeued", "TaskQueuedExpired": "expired"}
 
 
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Sweep once; `{"more": true}` means it stopped at its bound and the next tick goes on."""
     swept = asdict(sweep())
     swept.pop("_left")
     logger.info("swept", extra=swept)
-    metrics.add_metric("OrphanSlots", MetricUnit.Count, swept["orphan_slots"])
-    metrics.add_metric("TaskLeaseExpired", MetricUnit.Count, swept["requeued"])
-    metrics.add_metric("TaskQueuedExpired", MetricUnit.Count, swept["expired"])
+    # A fresh set a call: the usual one is shared by the process, and two ticks may run at once.
+    metrics = EphemeralMetrics(namespace="Callboard", service="callboard")
+    for name, field in METRICS.items():
+        metrics.add_metric(name, MetricUnit.Count, swept[field])
+    metrics.flush_metrics()
     return swept

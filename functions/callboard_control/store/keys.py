@@ -8,6 +8,7 @@ import time
 import unicodedata
 import uuid
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 from callboard_control.store.models import SHARDS
@@ -22,10 +23,19 @@ task of no priority goes before every newer urgent one. The order never has to b
 EARLIEST_MS: Final = 4 * TURN_PER_PRIORITY_MS
 
 
+_clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+_randbits: Callable[[int], int] = secrets.randbits
+
+
+def use_source(clock: Callable[[], int], randbits: Callable[[int], int]) -> None:
+    """Let a simulation repeat itself: make ids of its own time and chance. Tokens are always the system's."""
+    global _clock, _randbits
+    _clock, _randbits = clock, randbits
+
+
 def new_id() -> str:
     """A UUIDv7 (RFC 9562): ids made later sort later, which keeps pages in order without reading them."""
-    ms = time.time_ns() // 1_000_000
-    value = (ms & (1 << 48) - 1) << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)
+    value = (_clock() & (1 << 48) - 1) << 80 | 0x7 << 76 | _randbits(12) << 64 | 0b10 << 62 | _randbits(62)
     return str(uuid.UUID(int=value))
 
 
