@@ -1,4 +1,4 @@
-"""`python -m tests.simulation [--seeds 0-99] [--steps 600]`: run seeds, say what they did, stop at the first failure."""
+"""`python -m tests.simulation [--seeds 0-99] [--steps 600]`: run seeds, say what they did, stop at a failure."""
 
 from __future__ import annotations
 

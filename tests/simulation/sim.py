@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import secrets
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.store import keys
 from callboard_control.tasks import invariants
-from tests.fakes.handlers import Answer, Clock, Machine, World
+from tests.fakes.sim_world import Answer, Clock, Machine, World
 from tests.simulation.baton import Baton, Call, virtual_sleep
 
 TERMINAL = ("completed", "failed", "cancelled")
@@ -232,7 +231,7 @@ class Simulation:
         except Violation as e:
             raise Violation(f"{e}\n{self.script()}") from e
         finally:
-            keys.use_source(lambda: time.time_ns() // 1_000_000, secrets.randbits)
+            keys.use_source(keys.system_clock, secrets.randbits)
             for call in self.calls:
                 self.baton.crash(call)
             self.world.close()

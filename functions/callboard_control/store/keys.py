@@ -23,7 +23,12 @@ task of no priority goes before every newer urgent one. The order never has to b
 EARLIEST_MS: Final = 4 * TURN_PER_PRIORITY_MS
 
 
-_clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+def system_clock() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+_clock: Callable[[], int] = system_clock
 _randbits: Callable[[int], int] = secrets.randbits
 
 

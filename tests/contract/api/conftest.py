@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes.handlers import Clock, Machine, World
+from tests.fakes.sim_world import Clock, Machine, World
 
 
 @pytest.fixture

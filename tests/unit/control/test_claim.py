@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tests.fakes.handlers import Clock, Machine, World
+from tests.fakes.sim_world import Clock, Machine, World
 
 
 def test_a_repeated_claim_id_gets_the_same_tasks_and_no_others(world: World, machine: Machine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes.handlers import Clock, Held, Machine, World
+from tests.fakes.sim_world import Clock, Held, Machine, World
 
 
 @pytest.fixture
