@@ -121,7 +121,8 @@ OVERRIDES: Mapping[str, Mapping[Case, Want | Excluded]] = {
         Case.CONTEXT: Want(output=scenarios.HELLO, usage=TokenUsage(1245, 59, 1000)),
     },
     "opencode": {
-        Case.THINKING: replace(_HELLO, shown=False),  # only with --thinking
+        # It prints nothing, not even a session id, before the model has begun to answer.
+        Case.CANCEL_SILENT: replace(DEFAULTS[Case.CANCEL_SILENT], session=False),
         # An `error` event, then it makes room by itself and answers: the answer counts, exit status 1 or not.
         Case.CONTEXT: Want(output=scenarios.HELLO),
         Case.QUOTA: Excluded("opencode retries a 429 of any kind five times in silence, 78 s"),

@@ -92,6 +92,7 @@ def _opencode(server: ModelServer, workdir: Path) -> _Pointing:
     return _Pointing(
         env=dict.fromkeys(flags, "1"),
         files={".config/opencode/opencode.json": json.dumps(config)},
+        model=name,
     )
 
 
