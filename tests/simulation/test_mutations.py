@@ -1,0 +1,67 @@
+"""Every named condition is needed: with one taken away, the simulation breaks an invariant.
+
+A condition that no storm needs would be dead weight, or a promise nobody tests. Those that only a direct test can show
+are named with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from callboard_control.store.models import TaskItem
+from callboard_control.tasks import conditions
+from tests.simulation.sim import KINDS, Simulation, Violation
+
+SEEDS = range(40)
+STEPS = 500
+
+
+def always(*_: Any) -> Any:
+    return TaskItem.pk.exists() | TaskItem.pk.does_not_exist()
+
+
+def breaks(kinds: tuple[str, ...] = KINDS) -> bool:
+    """Whether some seed finds a violation."""
+    for seed in SEEDS:
+        try:
+            Simulation(seed, STEPS, kinds).run()
+        except Violation:
+            return True
+    return False
+
+
+NEEDED_IN_THE_STORM = [
+    "is_new",
+    "in_state",
+    "fence_is",
+    "lease_over",
+    "has_room",
+    "lane_is_free",
+    "place_is_free",
+    "place_is_own",
+]
+SHOWN_DIRECTLY = {
+    "unsaid": "tests/unit/control/test_claim.py: a second wish that is repeated joins once",
+    "is_open": "the archive of an agent closes its slot",
+    "slot_is_empty": "tests/unit/control/test_sweep.py: a slot that fills while it is being forgotten stays known",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", NEEDED_IN_THE_STORM)
+def test_the_storm_breaks_an_invariant_without_the_condition(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, name, always)
+    assert breaks()
+
+
+def test_every_condition_is_needed_by_a_storm_or_shown_directly() -> None:
+    named = {
+        name
+        for name, value in vars(conditions).items()
+        if isinstance(value, Callable) and getattr(value, "__module__", "") == conditions.__name__  # type: ignore[arg-type]
+    }
+    assert named - {"all_of"} == {*NEEDED_IN_THE_STORM, *SHOWN_DIRECTLY}
