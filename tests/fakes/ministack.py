@@ -1,7 +1,7 @@
 """ministack, started for tests: an independent second opinion on what DynamoDB does.
 
-Its own process on a free loopback port (its default is all interfaces), DynamoDB only, state in memory, files in `folder`.
-"""
+Its own process on a free loopback port (its default is all interfaces), DynamoDB only, state in memory, files in
+`folder`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def running(folder: Path) -> Iterator[str]:
     """Start ministack, yield its endpoint URL, stop it by its pid."""
     found = version("ministack")
     if found != VERSION:
-        raise RuntimeError(f"ministack {found} is installed, the known deviations are those of {VERSION}: check them anew")
+        raise RuntimeError(
+            f"ministack {found} is installed, the known deviations are those of {VERSION}: check them anew"
+        )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -46,7 +48,9 @@ def running(folder: Path) -> Iterator[str]:
     }
     endpoint = f"http://127.0.0.1:{port}"
     with (folder / "ministack.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "ministack"], env=environment, cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ministack"], env=environment, cwd=folder, stdout=log, stderr=log
+        )
     try:
         _wait_until_ready(process, endpoint, folder / "ministack.log")
         yield endpoint

@@ -1,4 +1,4 @@
-"""What claude's own recorded output must come out as. Numbers are those of the stub model the recordings were made with."""
+"""What claude's recorded output must come out as. The numbers are those of the stub model it was recorded with."""
 
 from __future__ import annotations
 

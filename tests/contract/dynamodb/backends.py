@@ -78,7 +78,9 @@ class Dynamo:
 
     def get(self, key: Mapping[str, Any], table: str = MAIN) -> dict[str, Any] | None:
         """The stored item, strongly read."""
-        item: dict[str, Any] | None = self.client.get_item(TableName=table, Key=dict(key), ConsistentRead=True).get("Item")
+        item: dict[str, Any] | None = self.client.get_item(TableName=table, Key=dict(key), ConsistentRead=True).get(
+            "Item"
+        )
         return item
 
 
@@ -90,7 +92,9 @@ def key(pk: str, sk: str = "s") -> dict[str, Any]:
 def canonical(value: Any) -> Any:
     """A value or item with set members in one order: their order in an answer means nothing."""
     if isinstance(value, dict):
-        return {k: sorted(v) if k in ("SS", "NS", "BS") and isinstance(v, list) else canonical(v) for k, v in value.items()}
+        return {
+            k: sorted(v) if k in ("SS", "NS", "BS") and isinstance(v, list) else canonical(v) for k, v in value.items()
+        }
     return [canonical(element) for element in value] if isinstance(value, list) else value
 
 
@@ -104,7 +108,8 @@ def outcome(call: Any) -> str:
 
 
 def on_both(checks: Iterable[Named], ministack_differs: Mapping[str, str]) -> Any:
-    """Parametrize a test `(dynamo, check)` over both backends. `ministack_differs` maps a claim to why it fails there."""
+    """Parametrize a test `(dynamo, check)` over both backends. `ministack_differs` maps a claim to why it fails
+    there."""
     listed = list(checks)
     claims = [check.claim for check in listed]
     unknown = set(ministack_differs) - set(claims)
@@ -114,12 +119,21 @@ def on_both(checks: Iterable[Named], ministack_differs: Mapping[str, str]) -> An
     cases = []
     for check in listed:
         cases.append(pytest.param(EMBEDDED, check, id=f"embedded-{check.claim}"))
-        reason = ministack_differs.get(check.claim)
-        marks = [pytest.mark.xfail(strict=True, reason=f"ministack: {reason}")] if reason else []
+        marks = _marks(ministack_differs.get(check.claim))
         cases.append(pytest.param(MINISTACK, check, id=f"ministack-{check.claim}", marks=marks))
     return pytest.mark.parametrize(("dynamo", "check"), cases, indirect=["dynamo"])
 
 
-def both() -> Any:
-    """Parametrize a test over both backends."""
-    return pytest.mark.parametrize("dynamo", [EMBEDDED, MINISTACK], indirect=True)
+def both(*, ministack_differs: str = "") -> Any:
+    """Parametrize a test over both backends; `ministack_differs` says why it fails there."""
+    marks = _marks(ministack_differs)
+    return pytest.mark.parametrize("dynamo", [EMBEDDED, pytest.param(MINISTACK, marks=marks)], indirect=True)
+
+
+def differs(reason: str, *claims: str) -> dict[str, str]:
+    """Deviations of ministack with one reason."""
+    return dict.fromkeys(claims, reason)
+
+
+def _marks(reason: str | None) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.xfail(strict=True, reason=f"ministack: {reason}")] if reason else []
