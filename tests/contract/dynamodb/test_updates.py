@@ -388,7 +388,6 @@ RETURNED = [
     ),
     Returned(
         "UPDATED_NEW gives only the list element",
-        "UPDATED_NEW of an appended element gives nothing",
         "UPDATED_NEW",
         "SET doc.l[1] = :v",
         {":v": n(7)},
@@ -415,6 +414,7 @@ RETURNED_DIFFERS = {
         "gives the whole list",
         "UPDATED_OLD gives only the list element",
         "UPDATED_NEW gives only the list element",
+        "UPDATED_NEW of an appended element gives nothing",
     ),
     **differs(
         "makes an item of the key",
