@@ -18,6 +18,13 @@ BUILT_IN = {
     "echo": "callboard_adapters.echo:EchoAdapter",
     "deveco": "callboard_adapters.deveco:DevecoAdapter",
     "opencode": "callboard_adapters.opencode:OpencodeAdapter",
+    "pi": "callboard_adapters.pi:PiAdapter",
+    "grok": "callboard_adapters.grok:GrokAdapter",
+    "hermes": "callboard_adapters.hermes:HermesAdapter",
+    "kimi": "callboard_adapters.kimi:KimiAdapter",
+    "kiro": "callboard_adapters.kiro:KiroAdapter",
+    "qoder": "callboard_adapters.qoder:QoderAdapter",
+    "traecli": "callboard_adapters.traecli:TraecliAdapter",
 }
 
 
@@ -46,3 +53,8 @@ def adapter_class(name: str) -> type[Adapter]:
 @cache
 def _plugins() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def forget_plugins() -> None:
+    """Look for plugins again at the next question: one was installed, or is about to be pretended by a test."""
+    _plugins.cache_clear()
