@@ -1,0 +1,378 @@
+"""The client side of one ACP connection, from `initialize` to the answer of `session/prompt`.
+
+    initialize → [authenticate] → session/new | session/load | session/resume → [model] → [mode] → [effort] → prompt
+
+Each step is sent when the one before it was answered, and nothing is asked that the agent did not offer. Everything
+said before the prompt is history: `session/load` replays it, and so does hermes on `session/resume`.
+The protocol is the Agent Client Protocol, version 1; what vendors do differently are the hooks at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar
+
+from callboard_adapters.base import Alive, HandshakeDone, Output, Relaunch, Reply, SessionId, Timer, TurnEnded, Usage
+from callboard_adapters.dialects import acp_errors, acp_mcp, acp_requests
+from callboard_adapters.dialects.acp_names import common_name
+from callboard_adapters.dialects.acp_offer import Offer, SessionOffer, mapping, text
+from callboard_adapters.dialects.acp_settings import SET_MODE, SET_MODEL, SET_OPTION, Settings
+from callboard_adapters.dialects.acp_tools import TIMER as TOOL_TIMER
+from callboard_adapters.dialects.acp_tools import Announces, Call, Tools
+from callboard_adapters.dialects.acp_updates import Updates
+from callboard_adapters.dialects.json_rpc import (
+    Answer,
+    Incoming,
+    JsonRpc,
+    Notification,
+    RpcError,
+    ServerRequest,
+    Stray,
+)
+from callboard_adapters.messages import FailureDetail, Message, MessageType
+from callboard_wire.failures import FailureReason
+
+PROTOCOL_VERSION = 1
+LOAD, RESUME, NEW = "session/load", "session/resume", "session/new"
+PROMPT = "session/prompt"
+QUIET, SETTLED = 0.25, 2.0
+"""Seconds. Last chunks were seen to come after the prompt's answer: they count until it has been quiet that long, and
+at most until the second."""
+_LOAD_TIMER, _QUIET_TIMER, _SETTLED_TIMER = "load", "quiet", "settled"
+_GRACE_AFTER_FAILURE = 1.0  # seconds to leave in when nothing was begun
+_UPDATES = frozenset({"session/update", "session/notification"})
+_ALIVE: tuple[Output, ...] = (Alive(),)
+_UNUSUAL = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a run asks of the agent. `fresh` says why `resume` is not tried (again); `patience` are the seconds a
+    `session/load` may take before a fresh session is made instead."""
+
+    prompt: str
+    cwd: str
+    model: str = ""
+    effort: str = ""
+    resume: str = ""
+    fresh: str = ""
+    expected: bool = False
+    servers: tuple[dict[str, Any], ...] = ()
+    patience: float = 45.0
+
+
+class AcpClient:
+    """State of one process. Subclasses override what is above `__init__` and the hooks at the end."""
+
+    opens_with: ClassVar[tuple[str, ...]] = (RESUME, LOAD)  # in order of preference
+    announces: ClassVar[Announces] = Announces.INPUT_LATER
+    grace: ClassVar[float] = 5.0  # seconds to exit in after the turn
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.rpc = JsonRpc()
+        self.offer = Offer()
+        self.session = SessionOffer()
+        self.session_id = ""
+        self.resumed = False
+        self.fresh = ask.fresh  # why the conversation was not continued, "" when it was or there was none
+        self.prompted = False
+        self.answered = False  # the prompt was, with a result
+        self.cancelled = False
+        self.stop_reason = ""
+        self.result: dict[str, Any] = {}  # the prompt's
+        self.error: FailureDetail | None = None
+        self.rejected = False  # the session to resume is gone, or no good any more
+        self.keeps_session = False  # although rejected
+        self.settings = Settings(self.rpc, self.session, ask.model, ask.effort)
+        self.updates = Updates(Tools(self.announces, self.tool_name, self.on_tool_over), self.session, self.model)
+        self._pinned = False
+        self._closed = False
+        self._foreign: set[str] = set()
+        self._answers: dict[str, Callable[[Answer], Sequence[Output]]] = {
+            "initialize": self._on_initialize,
+            "authenticate": self._on_authenticate,
+            LOAD: self._on_opened,
+            RESUME: self._on_opened,
+            NEW: self._on_new,
+            SET_MODEL: self._on_setting,
+            SET_MODE: self._on_setting,
+            SET_OPTION: self._on_setting,
+            PROMPT: self._on_prompt,
+        }
+
+    # the driver's side -------------------------------------------------------------
+
+    def start(self) -> bytes:
+        """The first line to send. The capabilities are honest: no file system and no terminal for the agent."""
+        capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+        info = {"name": "callboard", "title": "Callboard", "version": _own_version()}
+        params = {"protocolVersion": PROTOCOL_VERSION, "clientInfo": info, "clientCapabilities": capabilities}
+        return self.rpc.request("initialize", params)[1]
+
+    def receive(self, line: bytes) -> Sequence[Output]:
+        """One line. Never raises: a message of an unexpected shape is shown as a log message."""
+        incoming = self.rpc.receive(line)
+        if incoming is None:
+            return self.rpc.notices()
+        try:
+            outputs = self._dispatch(incoming)
+        except _UNUSUAL:
+            outputs = [Message(MessageType.LOG, f"unknown shape of {type(incoming).__name__.lower()}", level="warn")]
+        return [*self.rpc.notices(), *outputs] if self.rpc.parser.has_notices else outputs
+
+    def tick(self, timer: str) -> Sequence[Output]:
+        if timer == TOOL_TIMER:
+            return self.updates.tools.flush()
+        if timer in (_QUIET_TIMER, _SETTLED_TIMER):
+            self._closed = True
+            return ()
+        if timer == _LOAD_TIMER and self.waiting_for in (LOAD, RESUME):
+            self.fresh = f"{self.waiting_for} was not answered within {self.ask.patience:g} s"
+            return [_log(f"{self.fresh}: starting again with a new session"), Relaunch(self.fresh)]
+        return ()
+
+    def cancel(self) -> Sequence[Output]:
+        """The protocol's cancel once there is a turn; before that nothing, and the process is ended."""
+        if not self.prompted or self.over:
+            return ()
+        self.cancelled = True
+        return [Reply(self.rpc.notify("session/cancel", {"sessionId": self.session_id}))]
+
+    @property
+    def waiting_for(self) -> str:
+        """The method that has not been answered, "" when nothing is outstanding."""
+        return next(iter(self.rpc.pending.values()), "")
+
+    @property
+    def over(self) -> bool:
+        """Nothing more is expected: the prompt was answered or a step failed."""
+        return self.answered or self.error is not None
+
+    def model(self) -> str:
+        """The name the usage is filed under."""
+        return self.ask.model or self.session.current_model or "unknown"
+
+    # what comes in -------------------------------------------------------------------
+
+    def _dispatch(self, incoming: Incoming) -> Sequence[Output]:
+        if isinstance(incoming, Notification):
+            return self._notified(incoming)
+        if isinstance(incoming, Answer):
+            return _ALIVE if self.over else self._answers[incoming.method](incoming)
+        if isinstance(incoming, ServerRequest):
+            return self._asked(incoming)
+        return self._stray(incoming)
+
+    def _notified(self, said: Notification) -> Sequence[Output]:
+        if said.key not in _UPDATES:
+            outputs = self.on_extension(said.key, said.params)
+            return self.updates.unheard_of(f"notification {said.method!r}", said.params) if outputs is None else outputs
+        if not self.prompted or self._closed or mapping(said.params.get("_meta")).get("isReplay") is True:
+            return _ALIVE
+        session_id = said.params.get("sessionId")
+        if type(session_id) is str and session_id and session_id != self.session_id:
+            return self._other_session(session_id)
+        outputs = self.updates.receive(said.params)
+        if self.answered:
+            return [*outputs, Timer(_QUIET_TIMER, QUIET)]
+        return outputs if self._pinned else [*self._pin(), *outputs]
+
+    def _other_session(self, session_id: str) -> Sequence[Output]:
+        """A sub-agent's own conversation: mixing it in would make its words our answer."""
+        if session_id in self._foreign or len(self._foreign) >= 100:
+            return _ALIVE
+        self._foreign.add(session_id)
+        return [_log(f"updates of another session, {session_id}, are not shown", "debug")]
+
+    def _asked(self, request: ServerRequest) -> Sequence[Output]:
+        line, notices = acp_requests.answer(request, over=self.cancelled or self.over)
+        shown: list[Output] = []
+        if request.key == acp_requests.PERMISSION and self.prompted and not self.over:
+            shown = self.updates.tools.asked(mapping(request.params.get("toolCall")))
+        return [*shown, Reply(line), *notices, Alive()]
+
+    def _stray(self, stray: Stray) -> Sequence[Output]:
+        return self.updates.unheard_of(stray.why, stray.message)
+
+    def _pin(self) -> list[Output]:
+        """Tell the session's id once the prompt was taken: before that the agent may never have saved it, and the
+        next run would try to resume what is not there."""
+        if self._pinned or not self.session_id:
+            return []
+        self._pinned = True
+        return [SessionId(self.session_id)]
+
+    # the steps -----------------------------------------------------------------------
+
+    def _on_initialize(self, answer: Answer) -> Sequence[Output]:
+        if answer.error is not None:
+            return self._fail(answer.error, answer.method)
+        self.offer = Offer.read(answer.fields)
+        if self.offer.protocol is not None and self.offer.protocol != PROTOCOL_VERSION:
+            text = f"{self.offer.agent or 'the agent'} speaks ACP version {self.offer.protocol}, this client version 1"
+            return self.give_up(FailureDetail(FailureReason.VERSION, text))
+        method = self.auth_method()
+        if isinstance(method, FailureDetail):
+            return self.give_up(method)
+        if method:
+            return [self._ask("authenticate", {"methodId": method, "_meta": {"headless": True}})]
+        return self._open()
+
+    def _on_authenticate(self, answer: Answer) -> Sequence[Output]:
+        return self._fail(answer.error, answer.method) if answer.error is not None else self._open()
+
+    def _open(self) -> Sequence[Output]:
+        remote = self.takes_remote_mcp()
+        servers, notices = acp_mcp.spoken(
+            list(self.ask.servers), http=self.offer.http or remote, sse=self.offer.sse or remote
+        )
+        params: dict[str, Any] = {"cwd": self.ask.cwd, "mcpServers": servers}
+        if not self.ask.resume or self.fresh:
+            return [*notices, self._ask(NEW, params)]
+        method = next((m for m in self.opens_with if self.offer.has(m)), None)
+        if method is None:
+            self.rejected = True
+            text = f"{self.offer.agent or 'the agent'} cannot continue a session: it offers neither {LOAD} nor {RESUME}"
+            return self.give_up(FailureDetail(FailureReason.UNKNOWN, text))
+        return [
+            *notices,
+            self._ask(method, {**params, "sessionId": self.ask.resume}),
+            Timer(_LOAD_TIMER, self.ask.patience),
+        ]
+
+    def _on_opened(self, answer: Answer) -> Sequence[Output]:
+        off = Timer(_LOAD_TIMER, None)
+        if answer.error is not None:
+            if acp_errors.busy(answer.error):
+                # Held by somebody is not gone; but waiting for a holder that died would take for ever.
+                self.fresh = answer.error.sentence(answer.method)
+                return [off, _log(f"{self.fresh}: a new session is used instead"), *self._open()]
+            self.rejected = acp_errors.gone(answer.error, self.ask.resume, opening=True)
+            return [off, *self._fail(answer.error, answer.method)]
+        self.session.update(answer.fields)
+        self.session_id = self.landed(answer.fields)
+        if not self.session_id:
+            self.rejected = True
+            text = f"session not found: {answer.method} opened another session than {self.ask.resume}"
+            return [off, *self.give_up(FailureDetail(FailureReason.UNKNOWN, text))]
+        self.resumed = True
+        self.updates.bills_session_cost = False
+        notices = []
+        if self.session_id != self.ask.resume:
+            notices.append(_log(f"session {self.ask.resume} goes on as {self.session_id}"))
+        return [off, *notices, *self._pin(), *self._next()]
+
+    def _on_new(self, answer: Answer) -> Sequence[Output]:
+        if answer.error is not None:
+            return self._fail(answer.error, answer.method)
+        self.session.update(answer.fields)
+        self.session_id = text(answer.fields.get("sessionId"))
+        if not self.session_id:
+            return self.give_up(FailureDetail(FailureReason.PROCESS, "session/new was answered without a session id"))
+        return self._next()
+
+    def _next(self) -> list[Output]:
+        line = self.settings.next(self.session_id)
+        return self._prompt() if line is None else [Reply(line)]
+
+    def _on_setting(self, answer: Answer) -> Sequence[Output]:
+        if answer.error is not None and self.resumed and acp_errors.gone(answer.error, self.session_id, opening=False):
+            self.rejected = True
+            return self._fail(answer.error, answer.method)
+        failure, warnings = self.settings.answered(answer)
+        return self.give_up(failure) if failure is not None else [*map(_log, warnings), *self._next()]
+
+    def _prompt(self) -> list[Output]:
+        self.prompted = True
+        params = self.prompt_params([{"type": "text", "text": self.ask.prompt}])
+        request = self._ask(PROMPT, {"sessionId": self.session_id, **params})
+        return [*map(_log, self.settings.effort_notices()), request, HandshakeDone()]
+
+    def _on_prompt(self, answer: Answer) -> Sequence[Output]:
+        tools = self.updates.tools.close("the turn ended without this call's result")
+        if answer.error is not None:
+            if self.forgives(answer.error):
+                self.answered = True
+                return [*self._pin(), *tools, TurnEnded(self.grace)]
+            self.keeps_session = self.resumed and acp_errors.picture_in_history(answer.error)
+            lost = self.resumed and acp_errors.gone(answer.error, self.session_id, opening=False)
+            self.rejected = lost or self.keeps_session
+            return [*([] if lost else self._pin()), *tools, *self._fail(answer.error, answer.method)]
+        self.answered = True
+        self.result = answer.fields
+        self.stop_reason = text(self.result.get("stopReason")) or self.updates.stop_reason
+        self.on_result(self.result)
+        totals = self.usage()
+        usage = [Usage(totals)] if totals else []
+        settle = [Timer(_QUIET_TIMER, QUIET), Timer(_SETTLED_TIMER, SETTLED)]
+        cut = [_log("the answer was cut off at the model's token limit")] if self.stop_reason == "max_tokens" else []
+        return [*self._pin(), *tools, *usage, *cut, *settle, TurnEnded(self.grace)]
+
+    # how it goes wrong ---------------------------------------------------------------
+
+    def _fail(self, error: RpcError, method: str) -> list[Output]:
+        return self.give_up(acp_errors.failure(error, method))
+
+    def give_up(self, failure: FailureDetail) -> list[Output]:
+        """End the conversation with this failure; waiting for more is useless."""
+        self.error = failure
+        grace = self.grace if self.prompted else min(self.grace, _GRACE_AFTER_FAILURE)
+        said = [] if self.cancelled else [Message(MessageType.ERROR, failure.detail)]
+        return [*said, TurnEnded(grace)]
+
+    def _ask(self, method: str, params: dict[str, Any]) -> Reply:
+        return Reply(self.rpc.request(method, params)[1])
+
+    # hooks -----------------------------------------------------------------------------
+
+    def auth_method(self) -> str | FailureDetail | None:
+        """The way to authenticate before the session, None where the agent needs none, or why there is no way."""
+        return None
+
+    def landed(self, fields: dict[str, Any]) -> str:
+        """The id of the session that load or resume opened, "" when it is not a continuation of the one asked for."""
+        return text(fields.get("sessionId")) or self.ask.resume
+
+    def takes_remote_mcp(self) -> bool:
+        """Whether http and sse servers are taken although `initialize` did not say so."""
+        return False
+
+    def prompt_params(self, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"prompt": blocks}
+
+    def tool_name(self, title: str, kind: str, name: str) -> str:
+        return common_name(title, kind, name)
+
+    def on_tool_over(self, call: Call) -> None:
+        """A call has ended (`call.status`)."""
+
+    def on_extension(self, key: str, params: dict[str, Any]) -> Sequence[Output] | None:
+        """A notification that is not ACP's; None for one that is unknown here too. Underscores are not in `key`."""
+        return None
+
+    def on_result(self, result: dict[str, Any]) -> None:
+        """The prompt's answer, where the usage is."""
+        meta = mapping(result.get("_meta"))
+        self.updates.usage.add(result.get("usage"), meta.get("usage"), meta)
+
+    def usage(self) -> dict[str, Any]:
+        """This run's tokens per model, {} when nothing was stated."""
+        return self.updates.by_model()
+
+    def forgives(self, error: RpcError) -> bool:
+        """Whether the turn counts as done although the prompt was answered with this error."""
+        return False
+
+
+def _own_version() -> str:
+    try:
+        return version("callboard")
+    except PackageNotFoundError:  # a source tree on the path, not installed
+        return "0"
+
+
+def _log(said: str, level: str = "warn") -> Message:
+    return Message(MessageType.LOG, said, level=level)

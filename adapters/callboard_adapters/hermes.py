@@ -1,0 +1,134 @@
+"""Hermes Agent (`hermes acp`, from the `hermes-agent[acp]` package).
+
+Verified on 0.19.0; the recordings under `tests/fixtures/transcripts/hermes` are its own output. It sends a provider's
+refusal as the agent's words and ends the turn as if all were well, replays the history on `session/resume`, and
+answers the resume of a session it does not know with a new one, which only its `_meta` betrays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from callboard_adapters import failures
+from callboard_adapters.base import Output, ProcessExit
+from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
+from callboard_adapters.dialects.acp import AcpClient, Ask
+from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
+from callboard_adapters.dialects.acp_names import tool_name
+from callboard_adapters.dialects.acp_offer import first_text, mapping
+from callboard_adapters.dialects.acp_tools import Announces
+from callboard_adapters.dialects.json_rpc import method_key
+from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
+from callboard_wire.failures import FailureReason
+
+_ERROR_TEXT = re.compile(
+    r"\s*(?:HTTP \d{3}: |API call failed after \d+ retr|Context length exceeded \(|⚠️? ?No reply: )"
+)
+_STATUS = re.compile(r"HTTP (\d{3})")
+_LINEAGE = ("currentHermesSessionId", "rootHermesSessionId", "parentHermesSessionId")
+
+
+class _Hermes(AcpClient):
+    announces = Announces.EVERYTHING
+
+    def __init__(self, ask: Ask) -> None:
+        super().__init__(ask)
+        self.genuine = True  # Hermes itself, not another program of its family
+
+    def receive(self, line: bytes) -> Sequence[Output]:
+        outputs = super().receive(line)
+        for output in outputs:
+            if type(output) is Message and output.type is MessageType.TEXT and _ERROR_TEXT.match(output.content):
+                output.type = MessageType.ERROR
+        return outputs
+
+    def landed(self, fields: dict[str, Any]) -> str:
+        """Its own word for which session this is. After a compression the id changes and the lineage names the old."""
+        provenance = mapping(mapping(mapping(fields.get("_meta")).get("hermes")).get("sessionProvenance"))
+        opened = first_text((fields.get("sessionId"), provenance.get("acpSessionId"))) or self.ask.resume
+        known = {opened, *(provenance.get(key) for key in _LINEAGE)}
+        return opened if self.ask.resume in known else ""
+
+    def takes_remote_mcp(self) -> bool:
+        return self.genuine and not self.offer.remote_mcp_stated
+
+    def tool_name(self, title: str, kind: str, name: str) -> str:
+        return tool_name(title, kind, name)
+
+
+class HermesAdapter(AcpAdapter):
+    capabilities = Capabilities(
+        name="hermes",
+        executable="hermes",
+        launch_header="hermes acp",
+        prompt=PromptVia.RPC,
+        resume=True,
+        resume_rejection=True,
+        early_session_id=True,
+        graceful_cancel=True,
+        mcp=McpVia.SESSION_PARAM,
+        usage=UsageVia.STREAM,
+        model_source=ModelSource.PROTOCOL,
+        model_flag=False,
+        context_file="AGENTS.md",
+        skills_folder=None,  # only its own home is searched
+        user_skills_folder="~/.hermes/skills",
+        tools_leave_group=True,
+        explicit_handshake=True,
+        blocked_args={"acp": ArgMode.STANDALONE},
+        timeouts=TIMEOUTS,
+        relevant_env=("HERMES_HOME", "HERMES_YOLO_MODE", "OPENROUTER_API_KEY"),
+        login_files=("~/.hermes/config.yaml", "~/.hermes/.env"),
+        config_files=("~/.hermes/config.yaml",),
+        login_hint="run `hermes setup`, or `hermes model` to choose a provider",
+    )
+    client_class = _Hermes
+    # It reads AGENTS.md itself; the same text twice was seen to trip its safety filter.
+    inlines_system_prompt = False
+
+    def environment(self) -> Mapping[str, str]:
+        return {"HERMES_YOLO_MODE": "1"}  # its own prompts before a dangerous command; edits still ask over ACP
+
+    def prepare(self, client: AcpClient) -> None:
+        assert isinstance(client, _Hermes)
+        client.genuine = PurePath(self.context.executable).stem == "hermes" and not self.context.launch_prefix
+        if not client.genuine:
+            client.updates.tools.announces = Announces.INPUT_LATER
+
+    def output(self, status: RunStatus) -> str:
+        """Nothing on a failed run: its words are the provider's refusal."""
+        return "" if status is RunStatus.FAILED else super().output(status)
+
+    def turn_failure(self, exit: ProcessExit) -> FailureDetail | None:
+        client, said = self.client, self.client.updates.answer.strip()
+        if method_key(client.stop_reason) == "refusal" and client.resumed and not client.updates.did_something:
+            # Older versions answer the resume of a lost session without a trace, and its prompt with this.
+            client.rejected = True
+            text = f"session not found: hermes refused the prompt to session {client.ask.resume} without a word"
+            return FailureDetail(FailureReason.UNKNOWN, text)
+        error_text = said if _ERROR_TEXT.match(said) else ""
+        if "usage" in client.result:
+            # A model that answers nothing is billed and reported in words.
+            if error_text.lstrip("⚠️ ").startswith("No reply"):
+                return FailureDetail(FailureReason.EMPTY_OUTPUT, error_text)
+            return super().turn_failure(exit)
+        announced = self.stderr.provider_error if self.stderr.final or self.stderr.attempt else ""
+        # Every turn that reached its end states its usage; without it, whatever was said is not the answer.
+        states_usage = client.offer.agent.startswith("hermes-agent")
+        if not (error_text or announced or states_usage):
+            return super().turn_failure(exit)
+        return _provider_failure(error_text, announced, said)
+
+
+def _provider_failure(error_text: str, announced: str, said: str) -> FailureDetail:
+    detail = error_text or announced or said
+    status = _STATUS.search(f"{error_text} {announced}")
+    lost = "hermes ended its turn without usage: the model's answer was lost"
+    text = f"hermes provider error: {detail}" if detail else lost
+    found = failures.classify(text, http_status=int(status.group(1)) if status else None)
+    if found.reason is FailureReason.UNKNOWN:
+        return FailureDetail(FailureReason.NETWORK, text, found.http_status)
+    return found

@@ -1,0 +1,141 @@
+"""Kimi Code (`kimi acp`).
+
+Verified on 2.1.0; the recordings under `tests/fixtures/transcripts/kimi` are its own output. Over ACP it states no
+usage and answers `end_turn` after a refused quota, an outage and an empty answer alike. Its own log of the session,
+`<KIMI_CODE_HOME>/sessions/<workspace>/<session id>/agents/<agent>/wire.jsonl`, has both and is read after the exit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from callboard_adapters import failures
+from callboard_adapters.base import FileContent, Output, ProcessExit, ReadFiles, Request, RunContext
+from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
+from callboard_adapters.dialects.acp import AcpClient
+from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
+from callboard_adapters.dialects.acp_offer import mapping, text
+from callboard_adapters.dialects.acp_tools import Announces
+from callboard_adapters.dialects.stream_json import count
+from callboard_adapters.messages import FailureDetail, TokenUsage, add_usage
+from callboard_adapters.options import ExecOptions
+
+_BEFORE, _AFTER = "wire-before", "wire"
+_MAX_AGENTS = 64  # sub-agents write files of their own
+_PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MARKS = (b'"usage.record"', b'"turn.ended"')
+
+
+class _Kimi(AcpClient):
+    announces = Announces.STREAMED_INPUT
+
+
+class KimiAdapter(AcpAdapter):
+    capabilities = Capabilities(
+        name="kimi",
+        executable="kimi",
+        launch_header="kimi acp",
+        prompt=PromptVia.RPC,
+        resume=True,
+        resume_rejection=True,
+        early_session_id=True,
+        graceful_cancel=True,
+        mcp=McpVia.SESSION_PARAM,
+        usage=UsageVia.SIDE_FILE,
+        thinking_levels=("off", "on", "low", "medium", "high", "max"),
+        model_source=ModelSource.PROTOCOL,
+        model_flag=False,
+        system_prompt=True,
+        context_file="AGENTS.md",
+        skills_folder=".kimi/skills",
+        user_skills_folder="~/.kimi/skills",
+        tools_leave_group=True,
+        explicit_handshake=True,
+        blocked_args={"acp": ArgMode.STANDALONE},
+        timeouts=TIMEOUTS,
+        relevant_env=("KIMI_CODE_HOME", "KIMI_MODEL_NAME", "KIMI_MODEL_BASE_URL", "KIMI_MODEL_API_KEY"),
+        login_env=("KIMI_MODEL_API_KEY",),
+        login_files=("~/.kimi-code/credentials",),
+        config_files=("~/.kimi-code/config.toml",),
+        login_hint="run `kimi login`",
+    )
+    client_class = _Kimi
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context)
+        self._offsets: dict[str, int] = {}
+        self._logged: dict[str, TokenUsage] = {}
+        self._turn_end: dict[str, Any] = {}
+
+    # the log -------------------------------------------------------------------------
+
+    def before_launch(self, options: ExecOptions) -> Sequence[Request]:
+        patterns = self._wire(options.resume_session_id or "")
+        return [ReadFiles(_BEFORE, patterns, max_files=_MAX_AGENTS, max_bytes=0)] if patterns else ()
+
+    def after_exit(self, exit: ProcessExit) -> Sequence[Request]:
+        patterns = self._wire(self.client.session_id)
+        if not patterns or not self.client.prompted:
+            return ()
+        return [ReadFiles(_AFTER, patterns, max_files=_MAX_AGENTS, offsets=self._offsets, lines_with=_MARKS)]
+
+    def files(self, purpose: str, found: Sequence[FileContent]) -> Sequence[Output]:
+        if purpose == _BEFORE:
+            # What is there already was billed to earlier runs.
+            self._offsets = {file.path: file.size for file in found}
+            return ()
+        self._logged, self._turn_end = {}, {}
+        for file in found:
+            for line in file.data.splitlines():
+                self._read(line, main="/agents/main/" in file.path)
+        return ()
+
+    def _wire(self, session_id: str) -> list[str]:
+        if not _PLAIN_ID.fullmatch(session_id):
+            return []  # it becomes part of a path
+        home = self.context.env.get("KIMI_CODE_HOME") or f"{self.context.home}/.kimi-code"
+        return [f"{home}/sessions/*/{session_id}/agents/*/wire.jsonl"]
+
+    def _read(self, line: bytes, *, main: bool) -> None:
+        try:
+            record = mapping(from_json(line))
+        except ValueError:
+            return  # the last line of a process that was killed
+        if record.get("type") == "usage.record":
+            used = mapping(record.get("usage"))
+            add_usage(
+                self._logged,
+                text(record.get("model")) or self.client.model(),
+                TokenUsage(
+                    count(used.get("inputOther")),
+                    count(used.get("output")),
+                    count(used.get("inputCacheRead")),
+                    count(used.get("inputCacheCreation")),
+                ),
+            )
+        elif record.get("type") == "turn.ended" and main:
+            self._turn_end = record
+
+    # the end -------------------------------------------------------------------------
+
+    def usage(self) -> Mapping[str, TokenUsage]:
+        return self.client.usage() or self._logged
+
+    def turn_failure(self, exit: ProcessExit) -> FailureDetail | None:
+        reason = self._turn_end.get("reason")
+        if reason == "failed":
+            return self._logged_failure()
+        return None if reason == "completed" else super().turn_failure(exit)
+
+    def _logged_failure(self) -> FailureDetail:
+        error = mapping(self._turn_end.get("error"))
+        details = mapping(error.get("details"))
+        status = details.get("statusCode")
+        code = text(error.get("code"))
+        said = text(error.get("message")) or "the turn failed and kimi's log does not say why"
+        detail = f"{code}: {said}" if code else said
+        return failures.classify(detail, http_status=status if type(status) is int else None, provider_code=code)
