@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Final
 
-from callboard_daemon.answers import TASK_NOT_FOUND
 from callboard_daemon.control import Control
-from callboard_daemon.errors import Conflict, ControlError, NotAuthorised, NotFound, Refused, StaleClaim
-from callboard_daemon.retry import may_pass, retrying
+from callboard_daemon.errors import Conflict, ControlError, NotFound, Refused, StaleClaim
+from callboard_daemon.retry import retrying, worth_another_try
 from callboard_daemon.runs import Ending, RunFolder
 from callboard_daemon.spool import Spool
 from callboard_wire.bodies import (
@@ -153,22 +152,10 @@ class Delivery:
 
     async def _say(self, ask: Callable[[], Awaitable[TaskState]]) -> TaskState:
         """The answer, however long the network takes. A refused token is waited out: it is renewed elsewhere."""
-        state = await retrying(ask, until=_worth_another_try, on_failure=_note)
+        state = await retrying(ask, until=worth_another_try, on_failure=_note)
         self.heard_at = time.monotonic()
         self._on_state(state)
         return state
-
-
-def task_lost(error: BaseException) -> bool:
-    """Whether an error means that the task is not ours. A 404 that does not say `task_not_found` is somebody in
-    between (a captive portal, a server half deployed) and must not end an agent's work."""
-    return isinstance(error, StaleClaim) or (isinstance(error, NotFound) and error.code == TASK_NOT_FOUND)
-
-
-def _worth_another_try(error: BaseException) -> bool:
-    if isinstance(error, NotFound):
-        return not task_lost(error)
-    return may_pass(error) or (isinstance(error, NotAuthorised) and error.status == 401)
 
 
 def _note(error: BaseException) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from typing import Final
 
 from callboard_daemon.errors import ControlError, NotAuthorised, NotFound, NotLoggedIn
 from callboard_daemon.register import Registration
@@ -12,13 +13,17 @@ from callboard_wire.bodies import HEARTBEAT_EVERY_S, HeartbeatRequest
 
 log = logging.getLogger(__name__)
 
+FIRST_S: Final = 3.0
+"""The first beat comes soon: a runtime that was forgotten while we were away is noticed at once."""
+
 
 async def keep_beating(registration: Registration) -> None:
     """Beat until cancelled. The server says how soon it wants the next one."""
-    pause = HEARTBEAT_EVERY_S
+    pause = FIRST_S
     while True:
         # Spread out, or a thousand daemons started by one power-on beat in one instant for ever.
-        await asyncio.sleep(pause * random.uniform(0.85, 1.0))
+        await asyncio.sleep(pause * random.uniform(0.7, 1.0))
+        pause = HEARTBEAT_EVERY_S
         try:
             body = HeartbeatRequest(runtime_ids=sorted(registration.runtimes))
             answer = await registration.control.heartbeat(body)

@@ -9,29 +9,42 @@ from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_delay, stop_never
 
-from callboard_daemon.errors import ControlError, NotAuthorised, ServerTrouble
+from callboard_daemon.answers import TASK_NOT_FOUND
+from callboard_daemon.errors import ControlError, NotAuthorised, NotFound, ServerTrouble, StaleClaim
 
 T = TypeVar("T")
 
 FIRST_S: Final = 0.25
 LONGEST_S: Final = 30.0
-LOGIN_S: Final = 15.0
-"""Between tries while the token is refused: somebody has to log in, or another part of the daemon renews it."""
+LOGIN_S: Final = 2.0
+"""The least between tries while the token is refused: another part of the daemon renews it, or somebody logs in."""
 
 
 def pause(attempt: int, error: BaseException | None = None) -> float:
     """Seconds before try `attempt` + 1: doubling with jitter, so a thousand daemons do not return in one instant
     after an outage; never sooner than the server asked."""
-    if isinstance(error, NotAuthorised):
-        return LOGIN_S * random.uniform(0.8, 1.2)
     wanted = min(LONGEST_S, FIRST_S * 2.0 ** min(attempt - 1, 16)) * random.uniform(0.5, 1.0)
     asked = error.retry_after_s if isinstance(error, ServerTrouble) else None
-    return max(wanted, asked or 0.0)
+    return max(wanted, asked or 0.0, LOGIN_S if isinstance(error, NotAuthorised) else 0.0)
 
 
 def may_pass(error: BaseException) -> bool:
     """Whether the same request may succeed later."""
     return isinstance(error, ControlError) and error.transient
+
+
+def task_lost(error: BaseException) -> bool:
+    """Whether an error means that the task is not ours. A 404 that does not say `task_not_found` is somebody in
+    between (a captive portal, a server half deployed) and must not end an agent's work."""
+    return isinstance(error, StaleClaim) or (isinstance(error, NotFound) and error.code == TASK_NOT_FOUND)
+
+
+def worth_another_try(error: BaseException) -> bool:
+    """For what is said about a claimed task: a refused token is waited out too, because another part of the daemon
+    renews it."""
+    if isinstance(error, NotFound):
+        return not task_lost(error)
+    return may_pass(error) or (isinstance(error, NotAuthorised) and error.status == 401)
 
 
 async def retrying(

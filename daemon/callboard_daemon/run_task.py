@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from callboard_adapters.errors import AdapterError, ExecutionError
 from callboard_daemon.control import Control
-from callboard_daemon.deliver import Delivered, Delivery, task_lost
+from callboard_daemon.deliver import Delivered, Delivery
 from callboard_daemon.discover import Inventory
 from callboard_daemon.errors import ControlError, PrepareError
 from callboard_daemon.execenv.environment import refused_keys, secrets_of
@@ -24,7 +24,7 @@ from callboard_daemon.finish import ending_of, ending_without_run
 from callboard_daemon.metrics import Metrics
 from callboard_daemon.prepare import Machine, Prepared, check_identity, prepare
 from callboard_daemon.report import Masker, Reporter
-from callboard_daemon.retry import retrying
+from callboard_daemon.retry import retrying, task_lost, worth_another_try
 from callboard_daemon.runs import Ending, RunFolder
 from callboard_daemon.spool import Spool
 from callboard_daemon.stop import StopCause, StopSignal
@@ -195,25 +195,25 @@ async def _start_and_run(run: Run, prepared: Prepared) -> Ran:
         )
     if run.stop.cause is not None:
         raise _Stopped
+    settings = run.kit.machine.settings
     body = StartRequest(claim_id=task.claim_id, fence=task.fence, work_dir=folder.record.work_dir)
     try:
-        run.heard(
-            await retrying(
-                lambda: run.kit.control.start(task.id, body), within=run.kit.machine.settings.prepare_timeout
-            )
+        started = await retrying(
+            lambda: run.kit.control.start(task.id, body), within=settings.prepare_timeout, until=worth_another_try
         )
     except ControlError as error:
         if task_lost(error):
             run.stop.ask(StopCause.LOST)
             raise _Stopped from error
         raise PrepareError(f"the start was refused: {error}", failure_reason=FailureReason.RUNTIME_RECOVERY) from error
+    run.heard(started)
     if run.stop.cause is not None:
         raise _Stopped
     log.info("agent starts in %s", prepared.root.workdir)
     return await execute(
         task,
         prepared,
-        run.kit.machine.settings,
+        settings,
         folder.record.run_id,
         run.reporter,
         run.stop,

@@ -6,13 +6,16 @@ grows to its limit; after a crash of the daemon the next one reads it from the s
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 from collections import deque
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from pydantic import ValidationError
 
+from callboard_daemon.files import PRIVATE_FILE
 from callboard_wire.bodies import MAX_MESSAGES, TaskMessage
 
 log = logging.getLogger(__name__)
@@ -35,7 +38,7 @@ class Spool:
         self._end = path.stat().st_size if path.exists() else 0
         self._memory: deque[bytes] = deque()
         self._memory_bytes = 0
-        self._file: BinaryIO | None = None
+        self._file: io.FileIO | None = None
         self._batch_bytes = 0
         self._batch_lines = 0
         self._last_read = 0  # number of the last line that was looked at
@@ -95,7 +98,8 @@ class Spool:
     def _write(self, line: bytes) -> bool:
         try:
             if self._file is None:
-                self._file = self._path.open("ab", buffering=0)
+                descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+                self._file = os.fdopen(descriptor, "ab", buffering=0)
             written = self._file.write(line)
             if written != len(line):  # the disk filled up inside the line: take the piece back
                 self._file.truncate(self._end)

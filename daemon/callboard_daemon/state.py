@@ -59,10 +59,11 @@ def daemon_id(paths: Paths) -> str:
 
 
 @contextmanager
-def hold_profile(paths: Paths) -> Iterator[None]:
+def hold_profile(paths: Paths, *, patience: float = 1.0) -> Iterator[None]:
     """Be this profile's only daemon while the context lasts. The system frees the lock however the process ends.
 
-    Raises `AlreadyRunning` or `StateError`.
+    `patience` (seconds) outlasts somebody who only looks (`is_running` takes the lock for an instant). Raises
+    `AlreadyRunning` or `StateError`.
     """
     from filelock import FileLock, Timeout
 
@@ -70,7 +71,7 @@ def hold_profile(paths: Paths) -> Iterator[None]:
         private_dir(paths.state_dir)
         lock = FileLock(paths.lock_file, mode=PRIVATE_FILE)
         try:
-            lock.acquire(blocking=False)
+            lock.acquire(timeout=patience, poll_interval=0.02)
         except Timeout:
             record = read_record(paths)
             raise AlreadyRunning(paths.profile, record.pid if record else 0) from None
@@ -85,7 +86,7 @@ def is_running(paths: Paths) -> bool:
     if not paths.lock_file.exists():
         return False
     try:
-        with hold_profile(paths):
+        with hold_profile(paths, patience=0.1):
             return False
     except AlreadyRunning:
         return True

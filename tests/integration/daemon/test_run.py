@@ -1,0 +1,146 @@
+"""A daemon process, a control plane over real HTTP, and `echo` as the agent's CLI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from callboard_wire.states import TaskStatus
+from tests.fakes.control_plane import PERSON_TOKEN, ControlPlane, Fault
+from tests.fakes.daemon_process import DaemonProcess, eventually, running_daemon
+
+Shared = tuple[ControlPlane, DaemonProcess]
+
+
+def test_a_task_is_claimed_run_and_completed_in_order(shared: Shared) -> None:
+    plane, _ = shared
+    task = plane.wait_ended(plane.enqueue("!say hello\n!write a.txt content\n!usage 5 7 3 2\n!answer done"))
+    assert task.status is TaskStatus.COMPLETED
+    assert task.ending["output"] == "done"
+    assert [m.type for m in task.messages] == ["text", "tool_use", "tool_result"]
+    assert [m.seq for m in task.messages] == [1, 2, 3]
+    assert (Path(task.work_dir) / "a.txt").read_text() == "content"
+    row = task.usage[0]
+    assert (row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens) == (5, 7, 3, 2)
+    assert task.ending["session_id"]
+    assert task.ending["work_dir"] == task.work_dir
+    order = [step for step in task.history if step != "session"]
+    assert order == ["claim", "start", "usage", "completed"]
+
+
+def test_the_start_is_reported_only_when_the_workdir_and_its_brief_exist(shared: Shared) -> None:
+    plane, _ = shared
+    task_id = plane.enqueue("!sleep 30", agent={"instructions": "Answer in verse."})
+    plane.wait_for(lambda: plane.tasks[task_id].status is TaskStatus.RUNNING)
+    workdir = Path(plane.tasks[task_id].work_dir)
+    assert "Answer in verse." in (workdir / "AGENTS.md").read_text()
+    plane.cancel(task_id)
+
+
+def test_the_session_is_pinned_while_the_run_goes_on(shared: Shared) -> None:
+    plane, _ = shared
+    task_id = plane.enqueue("!say one\n!sleep 30")
+    plane.wait_for(lambda: bool(plane.tasks[task_id].session_id))
+    assert plane.tasks[task_id].status is TaskStatus.RUNNING
+    plane.cancel(task_id)
+
+
+def test_a_cancel_stops_a_silent_agent_within_two_seconds_and_is_acknowledged(shared: Shared) -> None:
+    plane, daemon = shared
+    task_id = plane.enqueue("!usage 3 4\n!sleep 60")
+    plane.wait_for(lambda: plane.tasks[task_id].status is TaskStatus.RUNNING)
+    eventually(lambda: daemon.logged("agent starts", task_id))
+    task = plane.tasks[task_id]
+    told = len(task.calls)
+    plane.cancel(task_id)
+    plane.wait_for(lambda: len(task.calls) > told, timeout=2.0)
+    plane.wait_for(lambda: task.acknowledged is not None, timeout=10)
+    assert task.acknowledged["session_id"]
+    assert not {"complete", "fail"} & set(task.calls)
+
+
+def test_an_agent_that_fails_is_reported_with_its_reason(shared: Shared) -> None:
+    plane, _ = shared
+    task = plane.wait_ended(plane.enqueue("!usage 1 2\n!status 429\n!fail slow down"))
+    assert task.status is TaskStatus.FAILED
+    assert task.ending["failure_reason"] == "agent_error.provider_capacity_or_rate_limit"
+    assert task.usage[0].output_tokens == 2
+
+
+def test_answers_lost_on_the_way_lose_nothing_and_double_nothing(shared: Shared) -> None:
+    lost = {"claim": 2, "start": 2, "messages": 2, "usage": 1, "session": 1, "complete": 2}
+    plane, daemon = shared
+    for route, times in lost.items():
+        plane.fail_next(route, *[Fault.ANSWER_LOST] * times)
+    task = plane.wait_ended(plane.enqueue("!say one\n!tool look two\n!say three\n!answer end"), timeout=30)
+    plane.wait_for(lambda: task.calls.count("complete") == 3, timeout=10)
+    eventually(lambda: not list(daemon.paths.runs_dir.glob(f"{task.id}*")))
+    assert task.status is TaskStatus.COMPLETED
+    assert [m.seq for m in task.messages] == [1, 2, 3, 4]
+    assert task.history.count("claim") == 1
+    assert task.history.count("start") == 1
+
+
+def test_an_outage_in_the_middle_of_a_run_delays_its_report_and_loses_nothing(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    steps = "\n".join(f"!say line {n}\n!tool count {n}\n!sleep 0.05" for n in range(40))
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN) as daemon:
+        task_id = plane.enqueue(f"{steps}\n!answer through")
+        plane.wait_for(lambda: bool(plane.tasks[task_id].messages))
+        plane.down = True
+        eventually(lambda: "task ends as complete" in daemon.log())
+        assert plane.tasks[task_id].status is TaskStatus.RUNNING
+        plane.down = False
+        task = plane.wait_ended(task_id, timeout=40)
+    assert task.ending["output"] == "through"
+    assert [m.content for m in task.messages if m.type == "text"] == [f"line {n}" for n in range(40)]
+    assert [m.seq for m in task.messages] == list(range(1, len(task.messages) + 1))
+
+
+def test_a_stale_claim_stops_the_run_and_says_nothing_more(shared: Shared) -> None:
+    plane, daemon = shared
+    task_id = plane.enqueue("!say one\n!sleep 1\n!say two\n!sleep 60")
+    plane.wait_for(lambda: bool(plane.tasks[task_id].messages))
+    plane.give_to_another(task_id)
+    eventually(lambda: daemon.logged("not ours any more", task_id))
+    eventually(lambda: not list(daemon.paths.runs_dir.glob(f"{task_id}*")))
+    assert plane.tasks[task_id].status is TaskStatus.RUNNING
+    assert not {"complete", "fail", "cancel-ack"} & set(plane.tasks[task_id].calls)
+
+
+def test_a_task_the_server_does_not_know_any_more_is_stopped(shared: Shared) -> None:
+    plane, daemon = shared
+    task_id = plane.enqueue("!sleep 60")
+    plane.wait_for(lambda: plane.tasks[task_id].status is TaskStatus.RUNNING)
+    eventually(lambda: daemon.logged("agent starts", task_id))
+    with plane.changed:
+        del plane.tasks[task_id]
+    eventually(lambda: daemon.logged("it is not ours any more", task_id))
+    # The place is free again.
+    assert plane.wait_ended(plane.enqueue("!answer next")).status is TaskStatus.COMPLETED
+
+
+def test_no_more_tasks_are_claimed_than_there_are_places(plane: ControlPlane, tmp_path: Path) -> None:
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN, max_concurrent_tasks="2"):
+        tasks = [plane.enqueue("!sleep 0.7\n!env MULTICA_TASK_SLOT") for _ in range(4)]
+        plane.wait_for(lambda: sum(plane.tasks[t].status is TaskStatus.RUNNING for t in tasks) == 2)
+        assert sum(plane.tasks[t].status is TaskStatus.QUEUED for t in tasks) == 2
+        ended = [plane.wait_ended(t) for t in tasks]
+    assert {t.status for t in ended} == {TaskStatus.COMPLETED}
+    assert {t.text for t in ended} == {"0", "1"}
+
+
+def test_a_forgotten_runtime_is_registered_again(plane: ControlPlane, tmp_path: Path) -> None:
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN, claim_wait="1s"):
+        with plane.changed:
+            plane.runtimes.clear()
+        plane.wait_for(lambda: plane.count("register") == 2)
+        assert plane.wait_ended(plane.enqueue("!answer back")).status is TaskStatus.COMPLETED
+
+
+def test_a_revoked_daemon_token_is_replaced_by_a_new_one(plane: ControlPlane, tmp_path: Path) -> None:
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN, claim_wait="1s"):
+        with plane.changed:
+            for token in [t for t, owner in plane.tokens.items() if owner != "person"]:
+                del plane.tokens[token]
+        assert plane.wait_ended(plane.enqueue("!answer back"), timeout=30).status is TaskStatus.COMPLETED
