@@ -146,10 +146,10 @@ class ControlPlane:
     def claim(self, body: bodies.ClaimRequest, hung_up: Callable[[], bool]) -> bodies.ClaimResponse:
         end = time.monotonic() + min(body.wait, 20.0)
         while True:
-            taken = [
-                t for t in self.tasks.values() if t.claim_id == body.claim_id and t.status == TaskStatus.DISPATCHED
-            ]
-            taken = taken or self._take(body)
+            if hung_up():  # a dead caller must not be given anything
+                return bodies.ClaimResponse()
+            held = [t for t in self.tasks.values() if t.status == TaskStatus.DISPATCHED]
+            taken = [t for t in held if t.claim_id == body.claim_id] or self._take(body)
             left = end - time.monotonic()
             if taken or left <= 0 or self.closing or self.down:
                 return bodies.ClaimResponse(tasks=[self._payload(t) for t in taken])
