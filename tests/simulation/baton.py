@@ -64,8 +64,9 @@ class Baton:
         self._back.acquire()
 
     def crash(self, call: Call) -> None:
-        call.crashed = True
-        self.resume(call)
+        if not call.done:
+            call.crashed = True
+            self.resume(call)
 
     def _run(self, call: Call) -> None:
         self._here.call = call
