@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from callboard_control.embedded.engine import errors, rows, schema
 from callboard_control.embedded.engine.faults import Injector
@@ -59,9 +58,9 @@ class Core:
         self.clock = clock
         self.faults = faults
         self.catalogue = Catalogue()
+        # Touched only while the storage writes or rewinds, which exclude each other.
         self._history: dict[tuple[str, str], deque[_IndexWrite]] = {}
-        self._history_lock = threading.Lock()
-        remember = self._remember if faults is not None else None
+        remember = None if faults is None else partial(self._remember, faults)
         self.storage = Storage(path, synchronous=synchronous, committed=remember, rolled_back=self.catalogue.forget)
 
     def table(self, connection: sqlite3.Connection, name: str) -> Table:
@@ -72,34 +71,27 @@ class Core:
         return table
 
     def reading(self, table: Table, index: Index | None) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection to query `table` or `index` with: an index may answer from an older state, if the injector
-        says so.
-        """
-        if index is None or self.faults is None:
+        """A connection to query `table` or `index` with: an index may answer from the past, if the injector says so."""
+        faults = self.faults
+        if index is None or faults is None:
             return self.storage.read()
-        return self._lagging(self.faults, table, index)
+        return self.storage.rewound(lambda: self._hidden(faults, table, index))
 
-    @contextlib.contextmanager
-    def _lagging(self, faults: Injector, table: Table, index: Index) -> Iterator[sqlite3.Connection]:
-        with self._history_lock:
-            writes = list(self._history.get((table.name, index.name), ()))
+    def _hidden(self, faults: Injector, table: Table, index: Index) -> list[Statement]:
+        """What undoes the writes that must not be seen yet."""
+        writes = list(self._history.get((table.name, index.name), ()))
         now = self.clock()
         hidden = faults.index_lag(table.name, index.name, [now - write.at for write in writes])
-        if hidden <= 0:
-            with self.storage.read() as connection:
-                yield connection
-            return
         undo: list[Statement] = []
-        for write in reversed(writes[-hidden:]):
+        for write in reversed(writes[-hidden:] if hidden > 0 else []):
             undo.extend(rows.move_entry(index, write.key, write.change.after, write.change.before))
-        with self.storage.rewound(undo) as connection:
-            yield connection
+        return undo
 
-    def _remember(self, changes: list[rows.Change]) -> None:
+    def _remember(self, faults: Injector, changes: list[rows.Change]) -> None:
         now = self.clock()
-        with self._history_lock:
-            for changed in changes:
-                for delta in changed.indexes:
-                    place = (changed.table.name, delta.index.name)
-                    history = self._history.setdefault(place, deque(maxlen=_MEMORY_OF_WRITES))
-                    history.append(_IndexWrite(now, changed.key, delta))
+        for changed in changes:
+            for delta in changed.indexes:
+                place = (changed.table.name, delta.index.name)
+                history = self._history.setdefault(place, deque(maxlen=_MEMORY_OF_WRITES))
+                history.append(_IndexWrite(now, changed.key, delta))
+                faults.wrote(*place)

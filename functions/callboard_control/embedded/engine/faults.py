@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -26,10 +27,13 @@ class Fault(enum.Enum):
 
 
 class Injector(Protocol):
-    """What the engine asks."""
+    """What the engine asks and tells."""
 
     def fault(self, operation: str, request: Mapping[str, Any]) -> Fault | None:
         """The fault of this request, if any. Asked once a request, from the caller's thread."""
+
+    def wrote(self, table: str, index: str) -> None:
+        """A committed write changed this index. Told in commit order."""
 
     def index_lag(self, table: str, index: str, ages: Sequence[float]) -> int:
         """How many of the latest writes this index query must not see yet.
@@ -42,8 +46,8 @@ class Injector(Protocol):
 class Script:
     """Faults by the script: `faults` are given to the requests as they come (None lets one pass).
 
-    With `operations`, only those operations take from the script. Index lag is held by hand: `hold_indexes` freezes
-    what index queries see from now on, `release_indexes` lets them see all, or the oldest `writes` more.
+    With `operations`, only those operations take from the script. Index lag is held by hand: from `hold_indexes` on
+    index queries see no new write, until `release_indexes`.
     """
 
     def __init__(self, faults: Iterable[Fault | None] = (), *, operations: Iterable[str] | None = None) -> None:
@@ -51,8 +55,7 @@ class Script:
         self._operations = None if operations is None else frozenset(operations)
         self._lock = threading.Lock()
         self._held = False
-        self._seen: dict[tuple[str, str], int] = {}
-        self._released = 0
+        self._hidden: Counter[tuple[str, str]] = Counter()
 
     def fault(self, operation: str, request: Mapping[str, Any]) -> Fault | None:
         if self._operations is not None and operation not in self._operations:
@@ -65,16 +68,28 @@ class Script:
         with self._lock:
             self._faults.extend(faults)
 
+    def wrote(self, table: str, index: str) -> None:
+        with self._lock:
+            if self._held:
+                self._hidden[table, index] += 1
+
     def index_lag(self, table: str, index: str, ages: Sequence[float]) -> int:
-        return len(ages) if self._held else 0
+        with self._lock:
+            return self._hidden[table, index]
 
     def hold_indexes(self) -> None:
-        """Freeze the indexes as they were at the start of the engine's memory (1,000 index changes)."""
-        self._held = True
+        """Freeze what index queries see."""
+        with self._lock:
+            self._held = True
 
-    def release_indexes(self) -> None:
-        """Let index queries see everything again."""
-        self._held = False
+    def release_indexes(self, writes: int | None = None) -> None:
+        """Let every index show its oldest hidden `writes`, or all, and from then on each write at once."""
+        with self._lock:
+            if writes is None:
+                self._held = False
+                self._hidden.clear()
+            else:
+                self._hidden -= Counter(dict.fromkeys(self._hidden, writes))
 
 
 class Seeded:
@@ -98,6 +113,9 @@ class Seeded:
                 return fault
             drawn -= rate
         return None
+
+    def wrote(self, table: str, index: str) -> None:
+        """Nothing to note: the lag goes by age."""
 
     def index_lag(self, table: str, index: str, ages: Sequence[float]) -> int:
         if not self._lag:

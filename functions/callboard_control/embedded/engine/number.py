@@ -14,7 +14,7 @@ from callboard_control.embedded.engine.errors import validation
 MAX_DIGITS = 38
 MAX_MAGNITUDE = 125
 MIN_MAGNITUDE = -130
-_BIAS = 160  # puts every magnitude into 1..255
+_BIAS = 130  # puts every magnitude into one byte
 _NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,9}))?", re.ASCII)
 # Wide enough for any exact sum or difference of two valid numbers (about 257 digits).
 _EXACT = Context(prec=300, Emin=-999_999, Emax=999_999)

@@ -144,13 +144,13 @@ class Storage:
         return waiting.answer
 
     @contextlib.contextmanager
-    def rewound(self, statements: Sequence[Statement]) -> Iterator[sqlite3.Connection]:
-        """The state with `statements` applied, forgotten afterwards: how index lag is played."""
+    def rewound(self, undo: Callable[[], Sequence[Statement]]) -> Iterator[sqlite3.Connection]:
+        """The state with `undo` applied, forgotten afterwards: how index lag is played. No write happens meanwhile."""
         with self._writing, _translated(self._path):
             self._check_open()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
-                for sql, arguments in statements:
+                for sql, arguments in undo():
                     self._writer.execute(sql, arguments)
                 yield self._writer
             finally:
