@@ -66,7 +66,7 @@ MOVES: Final[dict[Move, tuple[frozenset[TaskStatus], TaskStatus]]] = {
     Move.PROMOTE: (frozenset({_S.DEFERRED}), _S.QUEUED),
     Move.CLAIM: (frozenset({_S.QUEUED}), _S.DISPATCHED),
     # The answer to a claim was lost: the same runtime is handed the same task again.
-    Move.RECLAIM: (frozenset({_S.DISPATCHED}), _S.DISPATCHED),
+    Move.RECLAIM: (PREPARING, _S.DISPATCHED),
     # The lease ran out, or the claim's payload could not be finished.
     Move.REQUEUE: (PREPARING, _S.QUEUED),
     Move.WAIT: (frozenset({_S.DISPATCHED}), _S.WAITING_LOCAL_DIRECTORY),
