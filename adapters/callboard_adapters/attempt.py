@@ -16,6 +16,7 @@ from callboard_adapters.base import (
     Alive,
     CloseStdin,
     HandshakeDone,
+    HandshakeStep,
     Launch,
     Output,
     ProcessExit,
@@ -60,9 +61,10 @@ class RunState:
     lines: int = 0
     bytes: int = 0
 
-    def say(self, message: Message, now: float) -> None:
-        self.watchdogs.message(message, now)
+    def say(self, message: Message, now: float) -> bool:
+        """Pass a message on; True when the clocks must be looked at."""
         self.stream.put(message)
+        return self.watchdogs.message(message, now)
 
 
 class Attempt:
@@ -81,8 +83,11 @@ class Attempt:
         self._turn_over = asyncio.Event()
         self._ended_in_time = False
         self._leaving: asyncio.Task[None] | None = None
+        self._last_turn = TurnEnded()
+        self._quiet: asyncio.TimerHandle | None = None
         self._known: set[tree.Proc] = set()
         self._deaf = False
+        self._ready_seen = False
         self._grace: asyncio.TimerHandle | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -95,10 +100,11 @@ class Attempt:
             CloseStdin: lambda o: self._close_stdin(),
             Timer: self._on_timer,
             HandshakeDone: lambda o: self._ready(),
-            Alive: lambda o: self._state.watchdogs.alive(self._loop.time()),
+            HandshakeStep: lambda o: self._state.watchdogs.handshake_step(self._loop.time()),
+            Alive: lambda o: self._state.watchdogs.alive(self._loop.time(), o.progress),
             TurnEnded: self._on_turn_ended,
             TurnResumed: self._on_turn_resumed,
-            Stop: lambda o: self.stop(Stopped(StopCause.ADAPTER, o.failure.detail, o.failure)),
+            Stop: self._on_stop,
             Relaunch: self._on_relaunch,
             ReadFiles: self._on_request,
             RunCommand: self._on_request,
@@ -213,6 +219,8 @@ class Attempt:
     def stdout_data(self, data: bytes) -> None:
         if self._deaf:
             return
+        if self._quiet is not None:
+            self._wait_for_quiet()
         try:
             lines = self._framer.feed(data)
         except LineTooLong as error:
@@ -252,12 +260,10 @@ class Attempt:
 
     def do(self, outputs: Iterable[Output]) -> None:
         """Carry out what the adapter said, in order."""
-        state = self._state
+        now = self._loop.time()
         for output in outputs:
             if type(output) is Message:
-                before = state.watchdogs.waits_for
-                state.say(output, self._loop.time())
-                if state.watchdogs.waits_for != before:
+                if self._state.say(output, now):
                     self._arm()
             else:
                 self._handlers[type(output)](output)
@@ -266,7 +272,7 @@ class Attempt:
         if self._deaf:  # the line before it ended the run
             return
         self._ask(self._adapter.receive, line)
-        if not self._adapter.capabilities.explicit_handshake:
+        if not (self._ready_seen or self._adapter.capabilities.explicit_handshake):
             self._ready()
 
     def _ask(self, call: Callable[..., Sequence[Output]], *args: object) -> Sequence[Output]:
@@ -283,6 +289,7 @@ class Attempt:
             return ()
 
     def _ready(self) -> None:
+        self._ready_seen = True
         if not self._state.watchdogs.is_ready:
             self._state.watchdogs.ready(self._loop.time())
             self._arm()
@@ -310,19 +317,43 @@ class Attempt:
     def _on_turn_ended(self, output: TurnEnded) -> None:
         self._turn_over.set()
         self._ended_in_time = self._ended_in_time or self.stopped is None
-        self._leaving = self._loop.create_task(self._leave())
-        self._set_grace(output.grace)
+        self._last_turn = output
+        if output.quiet <= 0:
+            self._let_go()
+            return
+        self._set_grace(output.grace, self._let_go)
+        self._wait_for_quiet()
 
     def _on_turn_resumed(self, output: TurnResumed) -> None:
         if self.stopped is None:
             self._turn_over.clear()
             self._ended_in_time = False
-            self._set_grace(None)
+            self._set_grace(None, self._wake.set)
+            if self._quiet is not None:
+                self._quiet.cancel()
+                self._quiet = None
 
-    def _set_grace(self, seconds: float | None) -> None:
+    def _wait_for_quiet(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+        self._quiet = self._loop.call_later(self._last_turn.quiet, self._let_go)
+
+    def _let_go(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+            self._quiet = None
+        if self._leaving is None:
+            self._leaving = self._loop.create_task(self._leave())
+        self._set_grace(self._last_turn.grace, self._wake.set)
+
+    def _set_grace(self, seconds: float | None, then: Callable[[], None]) -> None:
         if self._grace is not None:
             self._grace.cancel()
-        self._grace = None if seconds is None else self._loop.call_later(seconds, self._wake.set)
+        self._grace = None if seconds is None else self._loop.call_later(seconds, then)
+
+    def _on_stop(self, output: Stop) -> None:
+        self._deaf = True  # what still arrives depends on the moment, and the run has been judged
+        self.stop(Stopped(StopCause.ADAPTER, output.failure.detail, output.failure))
 
     def _on_relaunch(self, output: Relaunch) -> None:
         self.relaunch = output
@@ -359,13 +390,14 @@ class Attempt:
             return
         at, dog = upcoming
         if at <= self._loop.time():
+            self._ask(self._adapter.ran_out, dog)
             limit = self._state.watchdogs.limit_of(dog)
             self.stop(outcome.watchdog_stop(dog, limit, self._adapter.capabilities.name))
         else:
             self._watch = self._loop.call_at(at, self._check)
 
     def _disarm(self) -> None:
-        for handle in (self._watch, self._grace, *self._timers.values()):
+        for handle in (self._watch, self._grace, self._quiet, *self._timers.values()):
             if handle is not None:
                 handle.cancel()
         self._timers.clear()

@@ -11,6 +11,7 @@ nothing, reads no clock and touches no disk. The driver (`session.py`) calls it 
     adapter.tick(timer) → outputs                  a `Timer` it asked for ran out
     adapter.files(purpose, found) → outputs        the answer to `ReadFiles`
     adapter.command(purpose, done) → outputs       the answer to `RunCommand`
+    adapter.ran_out(clock) → outputs               a clock ran out; a `Relaunch` here is done instead of ending the run
     adapter.cancel() → outputs                     the caller wants the end: say it in the protocol's words, or nothing
     adapter.after_exit(exit) → requests            side files to read once the process has gone
     adapter.finish(exit) → Outcome | Relaunch      how it ended
@@ -29,7 +30,7 @@ from typing import ClassVar, Literal, TypeAlias
 from callboard_adapters import custom_args
 from callboard_adapters.capabilities import ArgMode, Capabilities
 from callboard_adapters.errors import LaunchRefused
-from callboard_adapters.messages import FailureDetail, Message, RunStatus, TokenUsage
+from callboard_adapters.messages import FailureDetail, Message, RunStatus, TokenUsage, Watchdog
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 
@@ -77,6 +78,21 @@ class FileWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class FileLink:
+    """A symbolic link at `path` to `target`, made after the files; a link or file that is there already is replaced.
+
+    `directory` makes the target (0700) when it is missing. When the run ends a link is removed (`remove`) or left
+    (`keep`). If the CLI has replaced it by a file of its own meanwhile, as many do when they save, that file's bytes go
+    to the target first: a login that was refreshed during the run must not be lost.
+    """
+
+    path: str
+    target: str
+    directory: bool = False
+    after: Literal["remove", "keep"] = "remove"
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """What to start: `<executable> <launch prefix> <args>`.
 
@@ -89,6 +105,7 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     env_remove: Sequence[str] = ()
     files: Sequence[FileWrite] = ()
+    links: Sequence[FileLink] = ()
     stdin: bytes = b""
     keep_stdin: bool = False
     cwd: str | None = None
@@ -138,19 +155,28 @@ class HandshakeDone:
 
 
 @dataclass(frozen=True, slots=True)
+class HandshakeStep:
+    """One of several startup requests was answered: the handshake clock starts anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class Alive:
-    """A sign of life that is no message: moves the idle clock, not the progress clocks."""
+    """A sign of life that is no message: moves the idle clock, and with `progress` the progress clocks too."""
+
+    progress: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The provider said its last word. The driver closes stdin, gives the process `grace` seconds, then ends it.
 
-    Lines that still come are received. What happens to the process after this (exit code, signal, cancel) no longer
-    changes the outcome.
+    With `quiet` stdin is closed only when no output came for that many seconds (at most `grace`): some agents send the
+    last pieces of an answer after its end. Lines that still come are received. What happens to the process after this
+    (exit code, signal, cancel) no longer changes the outcome.
     """
 
     grace: float = 3.0
+    quiet: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +186,7 @@ class TurnResumed:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the process now and fail with `failure`: the adapter knows that waiting is useless."""
+    """End the process now and fail with `failure`: waiting is useless. Nothing more is received from this process."""
 
     failure: FailureDetail
 
@@ -227,6 +253,7 @@ Output: TypeAlias = (
     | CloseStdin
     | Timer
     | HandshakeDone
+    | HandshakeStep
     | Alive
     | TurnEnded
     | TurnResumed
@@ -338,6 +365,10 @@ class Adapter(ABC):
 
     def cancel(self) -> Sequence[Output]:
         """The protocol's own cancel. With nothing to say (or nothing said) the ladder starts at once."""
+        return ()
+
+    def ran_out(self, dog: Watchdog) -> Sequence[Output]:
+        """A clock ran out. Asked once before the driver ends the run for it; a `Relaunch` happens instead."""
         return ()
 
     # after -------------------------------------------------------------------

@@ -63,7 +63,8 @@ def classify(
 ) -> FailureDetail:
     """The failure for an error sentence and whatever structured evidence there is. Never raises."""
     reason = _from_code(provider_code) or _from_status(http_status, text) or from_wording(text)
-    if reason is FailureReason.UNKNOWN and exit is not None and exit.signal is not None:
+    # After the turn had ended the signal was ours, for a process that did not leave by itself.
+    if reason is FailureReason.UNKNOWN and exit is not None and exit.signal is not None and not exit.turn_ended:
         reason = FailureReason.PROCESS
     return FailureDetail(reason, text, http_status, provider_code, retry_after_s)
 

@@ -63,6 +63,19 @@ def conclude(outcome: Outcome, exit: ProcessExit, stopped: Stopped | None) -> Ou
     return replace(outcome, error=error, failure=failure)
 
 
+def _tells_more(outcome: Outcome, failure: FailureDetail) -> bool:
+    """The adapter knows better than "the process was ended": what it waited for, what the provider refused."""
+    if not outcome.error or outcome.error == failure.detail:
+        return False
+    if failure.watchdog is Watchdog.HANDSHAKE:
+        return True
+    said = outcome.failure
+    return said is not None and (
+        bool(said.http_status or said.provider_code)
+        or said.reason not in (FailureReason.PROCESS, FailureReason.UNKNOWN)
+    )
+
+
 def _stopped(outcome: Outcome, stopped: Stopped) -> Outcome:
     # A session that was refused is refused, whoever ended the process after that.
     if stopped.cause in (StopCause.CANCEL, StopCause.CLOSED):
@@ -70,7 +83,5 @@ def _stopped(outcome: Outcome, stopped: Stopped) -> Outcome:
     status = RunStatus.TIMEOUT if stopped.cause is StopCause.WATCHDOG else RunStatus.FAILED
     failure = stopped.failure or FailureDetail(FailureReason.PROCESS, stopped.error)
     # A run that waited for a provider which kept refusing says so: "silent for 30 min" alone helps nobody.
-    provider = outcome.failure
-    refused = provider is not None and bool(provider.http_status or provider.provider_code)
-    error = f"{stopped.error}; before that: {outcome.error}" if refused else stopped.error
+    error = f"{stopped.error}; before that: {outcome.error}" if _tells_more(outcome, failure) else stopped.error
     return replace(outcome, status=status, error=error, failure=failure)

@@ -48,7 +48,7 @@ _PARTS: Final = [
     ),
 ]
 _DIAGNOSTIC: Final = [
-    (re.compile(r"(?im)^(\s*(?:proxy-)?authorization\s*:\s*).+$"), rf"\g<1>{MASK}"),
+    (re.compile(r"(?im)\b((?:proxy-)?authorization\s*:\s*)\S.*$"), rf"\g<1>{MASK}"),
     (re.compile(r"(?i)(\"(?:token|auth|authorization|api_?key|secret|password)\"\s*:\s*\")[^\"]*"), rf"\g<1>{MASK}"),
     (
         re.compile(r"(?i)\b((?:token|auth|authorization|api_?key|secret|password)\s*[:=]\s*)[^\s\"',;]+"),
@@ -58,7 +58,7 @@ _DIAGNOSTIC: Final = [
 _HINTS = re.compile(
     r"(?i)key|secret|token|password|bearer|://|_url|ey[A-Z]|AKIA|gh[pousr]_|github_pat|sk[-_]|xox|xapp|glpat|AIza|rk_|m[dau][tl]_|awt_"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def text(value: str) -> str:

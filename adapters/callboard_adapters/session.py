@@ -22,6 +22,10 @@ _running: set[asyncio.Task[None]] = set()
 """Runs whose caller dropped the session: the loop itself keeps only weak references to tasks."""
 
 
+# An endless line may be one answer the adapter can do without (a whole thread, on resume).
+_MAY_START_AGAIN = (None, StopCause.RELAUNCH, StopCause.LINE_TOO_LONG)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything a run needs besides its adapter: settled before the first process starts."""
@@ -109,7 +113,7 @@ class Session:
         launch: Launch = self._adapter.launch(plan.prompt, plan.options)
         for notice in launch.notices:
             self._state.say(notice, self._loop.time())
-        await asyncio.to_thread(write_files, launch.files, plan.written)
+        await asyncio.to_thread(write_files, launch.files, launch.links, plan.written)
         cwd = launch.cwd or plan.cwd
         env = child_env(plan.env, launch.env, launch.env_remove, cwd, plan.run_id)
         attempt = Attempt(self._adapter, launch, self._state, plan.run_id, self._requests)
@@ -146,7 +150,7 @@ class Session:
             said = attempt.relaunch or await self._ask_outcome(exit)
             if isinstance(said, Outcome):
                 return conclude(said, exit, attempt.stopped), exit
-            if round_number < MAX_RELAUNCHES and not self._cancelled and exit.cause in (None, StopCause.RELAUNCH):
+            if round_number < MAX_RELAUNCHES and not self._cancelled and exit.cause in _MAY_START_AGAIN:
                 self._state.watchdogs.relaunched(self._loop.time())
                 try:
                     await self._launch()

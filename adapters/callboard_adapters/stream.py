@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from callboard_adapters.messages import Message, MessageType
 
+MERGE_FROM = 512  # waiting messages from which on deltas are merged; until then a reader gets them one by one
 MAX_WAITING = 1024  # messages
 MAX_WAITING_BYTES = 16 << 20  # of their text
 _MERGE_UP_TO = 64 << 10  # a merged message is not grown beyond this, so that merging stays linear
@@ -37,7 +38,7 @@ class MessageStream:
         while not self._waiting:
             if self._ended:
                 raise StopAsyncIteration
-            if self._reader is None or self._reader.done():
+            if self._reader is None:
                 self._reader = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._reader)
         message = self._waiting.popleft()
@@ -49,14 +50,16 @@ class MessageStream:
         if self._ended:
             return
         size = _size(message)
-        if self._waiting and not self._overflow[0] and self._merge(message, size):
-            return
-        full = len(self._waiting) >= MAX_WAITING or self._bytes + size > MAX_WAITING_BYTES
-        if self._waiting and full:
-            self._overflow = (self._overflow[0] + 1, self._overflow[1] + size)
-            self.folded += 1
-            return
-        self._flush_overflow()
+        waiting = len(self._waiting)
+        if waiting >= MERGE_FROM or (waiting and self._bytes + size > MAX_WAITING_BYTES):
+            if not self._overflow[0] and self._merge(message, size):
+                return
+            if waiting >= MAX_WAITING or self._bytes + size > MAX_WAITING_BYTES:
+                self._overflow = (self._overflow[0] + 1, self._overflow[1] + size)
+                self.folded += 1
+                return
+        if self._overflow[0]:
+            self._flush_overflow()
         self._append(message, size)
 
     def end(self) -> None:
@@ -73,7 +76,7 @@ class MessageStream:
             or last.parent_call_id != message.parent_call_id
         ):
             return False
-        if len(last.content) + size > _MERGE_UP_TO:
+        if len(last.content) + size > _MERGE_UP_TO or self._bytes + size > MAX_WAITING_BYTES:
             return False
         # A new object: the old one may already be in a reader's hands.
         self._waiting[-1] = replace(last, content=last.content + message.content)
@@ -92,11 +95,13 @@ class MessageStream:
     def _append(self, message: Message, size: int) -> None:
         self._waiting.append(message)
         self._bytes += size
-        self._wake()
+        if self._reader is not None:
+            self._wake()
 
     def _wake(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        reader, self._reader = self._reader, None
+        if reader is not None and not reader.done():
+            reader.set_result(None)
 
 
 def _size(message: Message) -> int:

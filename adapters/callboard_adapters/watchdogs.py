@@ -64,11 +64,6 @@ class Watchdogs:
     def is_ready(self) -> bool:
         return self._ready is not None
 
-    @property
-    def waits_for(self) -> tuple[bool, bool]:
-        """Changes exactly when a message started a clock that may run out before the ones already running."""
-        return self._progress is None, bool(self._tools)
-
     def limit_of(self, dog: Watchdog) -> float:
         """That clock's limit in seconds (0 for none)."""
         return getattr(self.limits, dog.value) or 0.0
@@ -85,18 +80,29 @@ class Watchdogs:
         if self._ready is None:
             self._ready = self._life = now
 
-    def alive(self, now: float) -> None:
-        self._life = now
+    def handshake_step(self, now: float) -> None:
+        self._start = self._life = now
 
-    def message(self, message: Message, now: float) -> None:
+    def alive(self, now: float, progress: bool = False) -> None:
         self._life = now
-        if message.type not in _PROGRESS:
-            return
+        if progress:
+            self._progress = now
+
+    def message(self, message: Message, now: float) -> bool:
+        """Note a message. True when it started a clock that may run out before those already running."""
+        self._life = now
+        kind = message.type
+        if kind not in _PROGRESS:
+            return False
+        first = self._progress is None
         self._progress = now
-        if message.type is MessageType.TOOL_USE and message.call_id:
+        if kind is MessageType.TOOL_USE and message.call_id:
             self._tools.add(message.call_id)
-        elif message.type is MessageType.TOOL_RESULT:
+            return True
+        if kind is MessageType.TOOL_RESULT:
             self._tools.discard(message.call_id)
+            return True
+        return first
 
     def next(self) -> tuple[float, Watchdog] | None:
         """When the first clock runs out if nothing happens until then, and which; None when none runs."""

@@ -17,6 +17,7 @@ from callboard_adapters.base import (
     Reply,
     RunCommand,
     RunContext,
+    Stop,
     TurnEnded,
     TurnResumed,
 )
@@ -56,7 +57,8 @@ class PureRun:
     recording: Recording
     messages: list[Message] = field(default_factory=list)
     turn_ended: bool = False
-    turn_ends: list[bool] = field(default_factory=list)  # after each line, whether the turn had ended
+    stopped: bool = False  # the adapter asked for the end; what comes later is not heard
+    turn_ends: list[bool] = field(default_factory=list)  # after each line, whether the run had been decided
     tools_open: list[int] = field(default_factory=list)  # after each line, how many tools ran
 
     @classmethod
@@ -93,18 +95,23 @@ class PureRun:
             self._receive(last)
 
     def _receive(self, line: bytes) -> None:
-        self._do(self.adapter.receive(line))
-        self.turn_ends.append(self.turn_ended)
+        if not self.stopped:
+            self._do(self.adapter.receive(line))
+        self.turn_ends.append(self.turn_ended or self.stopped)
         used = {m.call_id for m in self.messages if m.type == "tool-use" and m.call_id}
         done = {m.call_id for m in self.messages if m.type == "tool-result"}
         self.tools_open.append(len(used - done))
 
     def _do(self, outputs: Sequence[Output]) -> None:
         for output in outputs:
+            if self.stopped:
+                return
             if isinstance(output, Message):
                 self.messages.append(output)
             elif isinstance(output, TurnEnded | TurnResumed):
                 self.turn_ended = isinstance(output, TurnEnded)
+            elif isinstance(output, Stop):
+                self.stopped = True
             elif isinstance(output, Reply):
                 self._hear(output.data)
             elif isinstance(output, ReadFiles):

@@ -79,7 +79,8 @@ class Recording:
             "sent_after": list(self.sent_after),
             "stderr": self.stderr,
             "exit": self.exit,
-            "mode": _MODES.get(capabilities.prompt, "none"),
+            # A CLI that dies without a word has not read its input either.
+            "mode": _MODES.get(capabilities.prompt, "none") if self.lines else "none",
             "version": self.version,
             "version_args": list(capabilities.version_args),
             "commands": dict(self.commands),

@@ -119,12 +119,14 @@ class StreamJsonAdapter(Adapter):
         name = self.capabilities.name
         if reader.error_event is not None:
             error = error_text(reader.error_event)
+        elif exit.cause is not None:
+            error = reader.api_text  # we ended it: how it died says nothing
         else:
             error = f"{name} ended with {exit} and no result"
             if reader.api_text:
                 error = f"{reader.api_text}; {error}"
         if exit.stderr_tail and exit.stderr_tail not in error:
-            error = f"{error}; {name} stderr: {exit.stderr_tail}"
+            error = "; ".join(p for p in (error, f"{name} stderr: {exit.stderr_tail}") if p)
         if reader.api_code or reader.api_status:
             return RunStatus.FAILED, error, self._api_failure({}, error, exit)
         return RunStatus.FAILED, error, failures.classify(error, exit)

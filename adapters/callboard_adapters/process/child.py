@@ -9,13 +9,14 @@ where the system has none).
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import IO, Protocol
 
 from callboard_adapters.process import tree
 
@@ -27,6 +28,18 @@ class Listener(Protocol):
     def stdout_ended(self) -> None: ...
     def stderr_data(self, data: bytes) -> None: ...
     def exited(self) -> None: ...
+
+
+_PIPE_SIZE = 1 << 20  # bytes: the most an ordinary user may have
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """A CLI that ends with its output still queued loses what the pipe does not hold: seen with 64 KiB and 2 MB."""
+    if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+        try:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        except OSError:
+            return  # this user has many pipes open; the ordinary size does for most CLIs
 
 
 class _ReadPipe(asyncio.Protocol):
@@ -88,6 +101,7 @@ class Child:
             start_new_session=True,
             bufsize=0,
         )
+        _widen(popen.stdout)
         child = cls(popen, listener)
         child._watch_exit()
         await child._connect()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from callboard_adapters.base import FileContent, FileWrite, ReadFiles
+from callboard_adapters.base import FileContent, FileLink, FileWrite, ReadFiles
 
 
 @dataclass(slots=True)
@@ -22,20 +22,26 @@ class Written:
     scratch: Path
     remove: list[Path] = field(default_factory=list)
     restore: list[tuple[Path, bytes, int]] = field(default_factory=list)
+    links: list[FileLink] = field(default_factory=list)
 
     def undo(self) -> None:
         """Remove and restore; a file that has gone meanwhile is fine. Safe to call twice."""
+        for link in self.links:
+            _unlink(link)
         for path in self.remove:
             path.unlink(missing_ok=True)
         for path, content, mode in self.restore:
             if path.parent.is_dir():
                 _write(path, content, mode)
-        self.remove, self.restore = [], []
+        self.remove, self.restore, self.links = [], [], []
         shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def write_files(files: Sequence[FileWrite], written: Written) -> None:
-    """Write `files`, recording in `written` how to undo each as it is done. Raises OSError (also for a full disk)."""
+def write_files(files: Sequence[FileWrite], links: Sequence[FileLink], written: Written) -> None:
+    """Write `files` and make `links`, recording in `written` how to undo each as it is done.
+
+    Raises OSError (also for a full disk).
+    """
     for file in files:
         path = Path(file.path)
         _make_parent(path, written.scratch)
@@ -45,6 +51,25 @@ def write_files(files: Sequence[FileWrite], written: Written) -> None:
         elif file.after != "keep":
             written.remove.append(path)
         _write(path, file.content, file.mode)
+
+    for link in links:
+        path, target = Path(link.path), Path(link.target)
+        _make_parent(path, written.scratch)
+        if link.directory:
+            target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(target, target_is_directory=link.directory)
+        written.links.append(link)
+
+
+def _unlink(link: FileLink) -> None:
+    path, target = Path(link.path), Path(link.target)
+    if path.is_file() and not path.is_symlink() and target.parent.is_dir():
+        _write(target, path.read_bytes(), 0o600)
+    elif not path.is_symlink():
+        return  # a folder the CLI made in the link's place: the scratch folder's removal, or the user, takes it
+    if link.after == "remove":
+        path.unlink(missing_ok=True)
 
 
 def _make_parent(path: Path, scratch: Path) -> None:

@@ -63,6 +63,8 @@ class LineFramer:
         return line[:-1] if line.endswith(b"\r") else line
 
     def _keep(self, data: bytes) -> None:
+        if not data:
+            return
         self._pieces.append(data)
         self._size += len(data)
         if self._size > self._limit:

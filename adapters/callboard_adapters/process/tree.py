@@ -22,13 +22,13 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from callboard_adapters.process.environment import RUN_MARKER
 
 _PR_SET_CHILD_SUBREAPER = 36
+_MAX_ENVIRON = 1 << 20
 _LINUX = sys.platform.startswith("linux")
 
 
@@ -182,15 +182,15 @@ def _self_and_ancestors(table: dict[int, Proc]) -> set[int]:
 
 
 def _table() -> dict[int, Proc]:
-    return {p.pid: p for p in map(identify, psutil.pids()) if p is not None}
+    if not _LINUX:
+        return {p.pid: p for p in map(_portable, psutil.pids()) if p is not None}
+    names = os.listdir("/proc")  # noqa: PTH208 - a Path per process costs more than reading it
+    return {p.pid: p for name in names if name.isdecimal() and (p := _linux(int(name))) is not None}
 
 
 def _has_marker(pid: int, marker: bytes) -> bool:
     if _LINUX:
-        try:
-            return marker in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return False
+        return marker in _proc_file(pid, "environ", _MAX_ENVIRON).split(b"\0")
     try:
         name, _, value = marker.decode().partition("=")
         return psutil.Process(pid).environ().get(name) == value
@@ -199,15 +199,29 @@ def _has_marker(pid: int, marker: bytes) -> bool:
 
 
 def _linux(pid: int) -> Proc | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
+    stat = _proc_file(pid, "stat", 1024)
+    if not stat:
         return None
     # The command name may hold spaces and parentheses; what follows the last one is plain.
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return Proc(
-        pid, float(fields[19]), int(fields[1]), int(fields[2]), int(fields[3]), zombie=fields[0] in (b"Z", b"X")
-    )
+    fields = stat[stat.rindex(b")") + 2 :].split(None, 20)
+    return Proc(pid, float(fields[19]), int(fields[1]), int(fields[2]), int(fields[3]), fields[0] in (b"Z", b"X"))
+
+
+def _proc_file(pid: int, name: str, size: int) -> bytes:
+    """At most `size` bytes of /proc/<pid>/<name>; b"" for a process that has gone or is somebody else's.
+
+    With plain system calls: this runs once per process of the machine at the end of every run, beside other runs.
+    """
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, size)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _portable(pid: int) -> Proc | None:
