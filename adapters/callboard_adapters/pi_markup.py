@@ -10,7 +10,7 @@ import re
 
 _QUOTE = '<|"|>'
 _MARK = re.compile(
-    r"(?P<open><\|[A-Za-z_]{1,32}>(?:(?!(?:call|response):)[A-Za-z_]{0,32}))"
+    r"(?P<open><\|[A-Za-z_]{1,32}>(?:(?!(?:call|response):)[A-Za-z_]{1,32})?)"
     r"|(?P<close><[A-Za-z_]{1,32}\|>)"
     r"|(?P<block>(?<![\w.])(?:call|response):[A-Za-z_][\w.-]{0,63}\{)"
 )

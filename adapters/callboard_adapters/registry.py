@@ -15,7 +15,9 @@ from callboard_adapters.errors import ProviderClash, UnknownProvider
 GROUP = "callboard.adapters"
 BUILT_IN = {
     "claude": "callboard_adapters.claude:ClaudeAdapter",
+    "codex": "callboard_adapters.codex:CodexAdapter",
     "echo": "callboard_adapters.echo:EchoAdapter",
+    "copilot": "callboard_adapters.copilot:CopilotAdapter",
     "deveco": "callboard_adapters.deveco:DevecoAdapter",
     "opencode": "callboard_adapters.opencode:OpencodeAdapter",
     "pi": "callboard_adapters.pi:PiAdapter",

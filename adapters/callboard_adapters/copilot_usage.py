@@ -1,0 +1,111 @@
+"""What a copilot run cost.
+
+The stream says nothing about tokens (1.0.102); they are in the session's own `events.jsonl`, one `session.usage_record`
+a model call. `session.shutdown` counts the whole session, also the runs before this one. Input includes what came from
+and went to the cache, output includes reasoning. The money there is counted in premium requests, not in dollars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from callboard_adapters.dialects.ndjson import LineParser
+from callboard_adapters.dialects.stream_json import count
+from callboard_adapters.messages import TokenUsage, add_usage
+
+MARKERS = (b'"session.usage_record"', b'"session.resume"', b'"session.shutdown"')
+"""The lines of a session's file that matter here."""
+
+
+def tokens(usage: Mapping[str, Any]) -> TokenUsage:
+    """One call, in buckets that do not overlap."""
+    read, written = count(usage.get("cacheReadTokens")), count(usage.get("cacheWriteTokens"))
+    whole = count(usage.get("inputTokens"))
+    return TokenUsage(max(0, whole - read - written), count(usage.get("outputTokens")), read, written)
+
+
+def from_session_file(data: bytes) -> dict[str, TokenUsage]:
+    """The tokens of the session's last run: what was recorded after the last resume, each call once."""
+    parser = LineParser()
+    calls: dict[str, tuple[str, TokenUsage]] = {}
+    before: dict[str, TokenUsage] = {}  # totals of the runs before this one
+    last: dict[str, TokenUsage] = {}
+    for line in data.splitlines():
+        event = parser.parse(line)
+        kind = event.get("type") if event else None
+        inner = event.get("data") if event else None
+        if not isinstance(inner, dict):
+            continue
+        if kind == "session.resume":
+            calls, before = {}, last
+        elif kind == "session.shutdown":
+            last = totals(inner)
+        elif kind == "session.usage_record" and isinstance(inner.get("usage"), dict):
+            used = inner["usage"]
+            accounting = used.get("accounting")
+            once = accounting.get("usageId") if isinstance(accounting, dict) else None
+            calls[str(once or used.get("apiCallId") or len(calls))] = (
+                str(used.get("model") or "unknown"),
+                tokens(used),
+            )
+    if calls:
+        return _sum(calls.values())
+    return {m: _minus(used, before.get(m, TokenUsage())) for m, used in last.items()}
+
+
+def totals(shutdown: Mapping[str, Any]) -> dict[str, TokenUsage]:
+    """`session.shutdown`: the whole session per model."""
+    found = shutdown.get("modelMetrics")
+    snapshot = shutdown.get("accountingSnapshot")
+    if not isinstance(found, dict) and isinstance(snapshot, dict):
+        found = snapshot.get("modelMetrics")
+    result: dict[str, TokenUsage] = {}
+    for model, metrics in found.items() if isinstance(found, dict) else ():
+        used = metrics.get("usage") if isinstance(metrics, dict) else None
+        if isinstance(used, dict):
+            add_usage(result, str(model), tokens(used))
+    return result
+
+
+class StdoutUsage:
+    """What older versions print: one source is taken, never a sum of several."""
+
+    def __init__(self) -> None:
+        self.model = ""
+        self.shutdown: Mapping[str, Any] | None = None
+        self._calls: dict[str, TokenUsage] = {}
+        self._outputs: dict[str, TokenUsage] = {}
+
+    def call(self, data: Mapping[str, Any]) -> None:
+        """`assistant.usage`: one model call."""
+        add_usage(self._calls, self._name(data), tokens(data))
+
+    def message(self, data: Mapping[str, Any]) -> None:
+        """`assistant.message` carries at least its output tokens."""
+        self.model = str(data.get("model") or self.model)
+        add_usage(self._outputs, self._name(data), TokenUsage(output_tokens=count(data.get("outputTokens"))))
+
+    def best(self, *, resumed: bool) -> dict[str, TokenUsage]:
+        """The fullest there is. The session's totals hold earlier runs too when this one resumed it."""
+        whole = totals(self.shutdown) if self.shutdown is not None and not resumed else {}
+        return whole or self._calls or self._outputs
+
+    def _name(self, data: Mapping[str, Any]) -> str:
+        return str(data.get("model") or self.model or "unknown")
+
+
+def _sum(calls: Iterable[tuple[str, TokenUsage]]) -> dict[str, TokenUsage]:
+    total: dict[str, TokenUsage] = {}
+    for model, used in calls:
+        add_usage(total, model, used)
+    return total
+
+
+def _minus(whole: TokenUsage, before: TokenUsage) -> TokenUsage:
+    return TokenUsage(
+        max(0, whole.input_tokens - before.input_tokens),
+        max(0, whole.output_tokens - before.output_tokens),
+        max(0, whole.cache_read_tokens - before.cache_read_tokens),
+        max(0, whole.cache_write_tokens - before.cache_write_tokens),
+    )
