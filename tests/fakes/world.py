@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from typing import Any, Self
 
@@ -41,6 +42,12 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self.http.close()
+
+    def again(self, transport: httpx.BaseTransport | None = None) -> World:
+        """The same world through a connection of its own, for another thread."""
+        other = copy.copy(self)
+        other.http = httpx.Client(base_url=self.http.base_url, timeout=40, transport=transport)
+        return other
 
     def call(self, method: str, path: str, token: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         headers = {"authorization": f"Bearer {token}"} if token else {}

@@ -1,0 +1,111 @@
+"""enqueue + claim + start + complete on the embedded engine, durable (synchronous=FULL): cycles a second with four
+clients, through the entry points in one process and through the gateway over HTTP; and a life's capacity units."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from callboard_control import ports
+from callboard_control.embedded.engine import Engine, attach_connection
+from callboard_control.store import table
+from tests.bench.gateway_process import gateway
+from tests.bench.harness import Row, run
+from tests.fakes.handlers import Handlers
+from tests.fakes.world import World
+
+CLIENTS = 4
+SECONDS = 10.0
+LIVES = 50
+
+
+def cycles_per_second(world: World, clones: Callable[[], World]) -> float:
+    """`CLIENTS` threads, each going round and round; each claim takes whatever task is next."""
+    done = [0] * CLIENTS
+    until = time.perf_counter() + SECONDS
+
+    def go_round(number: int) -> None:
+        mine = clones()
+        while time.perf_counter() < until:
+            mine.enqueue()
+            for task in mine.claim():
+                mine.about(task, "start", work_dir="/w")
+                mine.about(task, "complete", output="hello")
+                done[number] += 1
+
+    began = time.perf_counter()
+    threads = [threading.Thread(target=go_round, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.perf_counter() - began)
+
+
+class Meter:
+    """Sums ConsumedCapacity over the store's calls. It asks for it in the request, as a caller of AWS would."""
+
+    def __init__(self) -> None:
+        self.units: dict[str, float] = defaultdict(float)
+
+    def ask(self, params: dict[str, Any], **_: Any) -> None:
+        body = json.loads(params["body"])
+        params["body"] = json.dumps(body | {"ReturnConsumedCapacity": "INDEXES"}).encode()
+
+    def read(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
+        consumed = parsed.get("ConsumedCapacity") or []
+        kind = "read" if model.name in ("GetItem", "Query", "BatchGetItem", "TransactGetItems") else "write"
+        for entry in consumed if isinstance(consumed, list) else [consumed]:
+            self.units[kind] += entry["CapacityUnits"]
+
+
+def on_the_entry_points(path: Path) -> tuple[float, dict[str, float]]:
+    engine = Engine(path)
+    attach_connection(engine, table.connection())
+    table.ensure()
+    ports.use(ports.Ports(bootstrap_secret=lambda: "s"))
+    events = table.connection().client.meta.events
+    meter = Meter()
+    with World("http://handlers", "s", transport=Handlers()) as world:
+        world.live()
+        events.register("before-call.dynamodb", meter.ask)
+        events.register("after-call.dynamodb", meter.read)
+        for _ in range(LIVES):
+            life(world)
+        events.unregister("before-call.dynamodb", meter.ask)
+        events.unregister("after-call.dynamodb", meter.read)
+        rate = cycles_per_second(world, lambda: world.again(transport=Handlers()))
+    engine.close()
+    return rate, {kind: units / LIVES for kind, units in meter.units.items()}
+
+
+def life(world: World) -> None:
+    """Enqueue, claim, start, finish: what the budget is for; no messages, no usage."""
+    world.enqueue()
+    [task] = world.claim()
+    world.about(task, "start", work_dir="/w")
+    world.about(task, "complete", output="hello", session_id="s-1")
+
+
+def main() -> list[Row]:
+    with TemporaryDirectory(prefix="callboard-bench-") as folder:
+        inside, units = on_the_entry_points(Path(folder) / "callboard.db")
+    with gateway() as served, World(served.url, served.secret) as world:
+        world.live()
+        over_http = cycles_per_second(world, world.again)
+    return [
+        Row("cycles", f"{CLIENTS} clients on the entry points", inside, "/s", "≥ 100 /s", "durable"),
+        Row("cycles", f"{CLIENTS} clients over HTTP", over_http, "/s", "", "clients in one other process"),
+        Row("life", "write units", units["write"], "units", "≤ 14", "enqueue, claim, start, complete"),
+        Row("life", "read units", units["read"], "units", "", "authentication included"),
+    ]
+
+
+if __name__ == "__main__":
+    run(main)
