@@ -118,6 +118,9 @@ class Baton:
             drawn -= rate
         return None
 
+    def wrote(self, table: str, index: str) -> None:
+        pass
+
     def index_lag(self, table: str, index: str, ages: Sequence[float]) -> int:
         if self.calm or not self.lag_writes or getattr(self._here, "call", None) is None:
             return 0

@@ -234,7 +234,8 @@ class Simulation:
             keys.use_source(keys.system_clock, secrets.randbits)
             for call in self.calls:
                 self.baton.crash(call)
-            self.world.close()
+            if hasattr(self, "world"):
+                self.world.close()
             if self._folder is not None:
                 self._folder.cleanup()
 
