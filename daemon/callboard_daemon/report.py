@@ -110,6 +110,7 @@ class Reporter:
         if missing := self._spool.dropped:
             text = f"{missing} messages were left out: the server could not be reached for too long"
             self._put(self._single(Message(MessageType.LOG, content=text, level="warn")), beyond_limit=True)
+        self._spool.close()
 
     def _merge(self, message: Message) -> None:
         same = (

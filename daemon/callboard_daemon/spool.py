@@ -91,6 +91,7 @@ class Spool:
             return 0
 
     def close(self) -> None:
+        """Nothing more will be appended; what waits can still be read and sent."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -27,11 +27,11 @@ def cli_reference() -> str:
     parts.insert(
         2,
         f"## Exit codes\n\n| code | means |\n| --- | --- |\n{codes}\n\n"
-        "With `--output json` stdout holds one JSON document and nothing else; confirmations, progress and errors go to "
-        "stderr. `NO_COLOR` is honoured. `python -m callboard_daemon` is the same program.\n\n"
-        "Inside a task the commands act as the task's agent: the token comes from `MULTICA_TOKEN` alone, the server from "
-        "`MULTICA_SERVER_URL`, your own login is never read, and commands for people (`login`, `logout`, `daemon`, `up`, "
-        "`demo`) are refused.",
+        "With `--output json` stdout holds one JSON document and nothing else; confirmations, progress and errors go\n"
+        "to stderr. `NO_COLOR` is honoured. `python -m callboard_daemon` is the same program.\n\n"
+        "Inside a task the commands act as the task's agent: the token comes from `MULTICA_TOKEN` alone, the server\n"
+        "from `MULTICA_SERVER_URL`, your own login is never read, and commands for people (`login`, `logout`,\n"
+        "`daemon`, `up`, `demo`) are refused.",
     )
     return "\n\n".join(parts) + "\n"
 
@@ -60,13 +60,13 @@ and `CALLBOARD_HOME` (one folder for config, state, logs and tasks, instead of t
 
 ## Providers
 
-{keys}, or a table `[provider.<name>]` with the keys `path`, `model` and `args`: where the CLI is (a miss is not searched
-for elsewhere), the model for agents that name none, and arguments that go before an agent's own.
+{keys}, or a table `[provider.<name>]` with the keys `path`, `model` and `args`: where the CLI is (a miss is not
+searched for elsewhere), the model for agents that name none, and arguments that go before an agent's own.
 
 ## The config file
 
-`config.toml` (or `config.json`) in the profile's config folder. An unknown key is refused. The table `[env]` is added to
-the daemon's environment and to every agent's: the place for proxies when a service manager starts the daemon.
+`config.toml` (or `config.json`) in the profile's config folder. An unknown key is refused. The table `[env]` is added
+to the daemon's environment and to every agent's: the place for proxies when a service manager starts the daemon.
 
 ```toml
 max_concurrent_tasks = 4
