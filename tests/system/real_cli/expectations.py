@@ -156,7 +156,8 @@ OVERRIDES: Mapping[str, Mapping[Case, Want | Excluded]] = {
         Case.CANCEL_SILENT: replace(DEFAULTS[Case.CANCEL_SILENT], session=False, timeout=_SLOW),
         Case.BIG: replace(DEFAULTS[Case.BIG], timeout=_SLOW),
     },
-    "codex": {},
+    # A dead id costs nothing but itself: the run goes on in a new thread and says so.
+    "codex": {Case.RESUME_BOGUS: replace(_HELLO, rejected=True)},
     "kimi": {
         # It tries to make room several times before it gives up; those calls are billed.
         Case.CONTEXT: Want(RunStatus.FAILED, reasons=(FailureReason.CONTEXT_OVERFLOW,)),
