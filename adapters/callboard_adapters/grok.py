@@ -113,6 +113,7 @@ class _Grok(AcpClient):
         reason = text(update.get("reason")) or text(update.get("message")) or "no reason given"
         if method_key(text(update.get("type"))) != "retrying":
             return _ALIVE  # `failed`: the prompt's answer says the same
+        self.updates.restart()
         said = f"attempt {update.get('attempt', '?')} of {update.get('max_retries', '?')} failed: {reason}"
         return [Message(MessageType.STATUS, said, status="retrying")]
 

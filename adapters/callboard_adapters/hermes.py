@@ -120,15 +120,14 @@ class HermesAdapter(AcpAdapter):
         states_usage = client.offer.agent.startswith("hermes-agent")
         if not (error_text or announced or states_usage):
             return super().turn_failure(exit)
-        return _provider_failure(error_text, announced, said)
+        return self._provider_failure(error_text or announced or said, f"{error_text} {announced}")
 
-
-def _provider_failure(error_text: str, announced: str, said: str) -> FailureDetail:
-    detail = error_text or announced or said
-    status = _STATUS.search(f"{error_text} {announced}")
-    lost = "hermes ended its turn without usage: the model's answer was lost"
-    text = f"hermes provider error: {detail}" if detail else lost
-    found = failures.classify(text, http_status=int(status.group(1)) if status else None)
-    if found.reason is FailureReason.UNKNOWN:
-        return FailureDetail(FailureReason.NETWORK, text, found.http_status)
-    return found
+    def _provider_failure(self, detail: str, error: str) -> FailureDetail:
+        status = _STATUS.search(error)
+        code = self.stderr.provider_code if status else None
+        lost = "hermes ended its turn without usage: the model's answer was lost"
+        text = f"hermes provider error: {detail}" if detail else lost
+        found = failures.classify(text, http_status=int(status.group(1)) if status else None, provider_code=code)
+        if found.reason is FailureReason.UNKNOWN:
+            return FailureDetail(FailureReason.NETWORK, text, found.http_status, code)
+        return found

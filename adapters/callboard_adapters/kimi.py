@@ -21,13 +21,16 @@ from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
 from callboard_adapters.dialects.acp_offer import mapping, text
 from callboard_adapters.dialects.acp_tools import Announces
 from callboard_adapters.dialects.stream_json import count
-from callboard_adapters.messages import FailureDetail, TokenUsage, add_usage
+from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
+from callboard_wire.failures import FailureReason
 
-_BEFORE, _AFTER = "wire-before", "wire"
+_BEFORE, _AFTER, _WORDS = "wire-before", "wire", "wire-words"
 _MAX_AGENTS = 64  # sub-agents write files of their own
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_MARKS = (b'"usage.record"', b'"turn.ended"')
+_MARKS = (b'"usage.record"', b'"turn.ended"', b'"turn.step.retrying"')
+_MAIN = "/agents/main/"
+_REASONS = {"context.overflow": FailureReason.CONTEXT_OVERFLOW}
 
 
 class _Kimi(AcpClient):
@@ -70,6 +73,8 @@ class KimiAdapter(AcpAdapter):
         self._offsets: dict[str, int] = {}
         self._logged: dict[str, TokenUsage] = {}
         self._turn_end: dict[str, Any] = {}
+        self._retried = False
+        self._last_step = ("", "")  # (id, its words)
 
     # the log -------------------------------------------------------------------------
 
@@ -88,11 +93,14 @@ class KimiAdapter(AcpAdapter):
             # What is there already was billed to earlier runs.
             self._offsets = {file.path: file.size for file in found}
             return ()
-        self._logged, self._turn_end = {}, {}
         for file in found:
             for line in file.data.splitlines():
-                self._read(line, main="/agents/main/" in file.path)
-        return ()
+                self._read(line, main=_MAIN in file.path)
+        if purpose != _AFTER or not self._retried:
+            return ()
+        # A stream that broke off is asked for again and both are sent: only the log knows where the answer begins.
+        main = [file.path for file in found if _MAIN in file.path]
+        return [ReadFiles(_WORDS, main, tail=True, offsets=self._offsets, lines_with=(b'"content.part"',))]
 
     def _wire(self, session_id: str) -> list[str]:
         if not _PLAIN_ID.fullmatch(session_id):
@@ -105,25 +113,35 @@ class KimiAdapter(AcpAdapter):
             record = mapping(from_json(line))
         except ValueError:
             return  # the last line of a process that was killed
-        if record.get("type") == "usage.record":
+        kind = record.get("type")
+        if kind == "usage.record":
             used = mapping(record.get("usage"))
-            add_usage(
-                self._logged,
-                text(record.get("model")) or self.client.model(),
-                TokenUsage(
-                    count(used.get("inputOther")),
-                    count(used.get("output")),
-                    count(used.get("inputCacheRead")),
-                    count(used.get("inputCacheCreation")),
-                ),
-            )
-        elif record.get("type") == "turn.ended" and main:
+            read, written = count(used.get("inputCacheRead")), count(used.get("inputCacheCreation"))
+            tokens = TokenUsage(count(used.get("inputOther")), count(used.get("output")), read, written)
+            add_usage(self._logged, text(record.get("model")) or self.client.model(), tokens)
+        elif not main:
+            return
+        elif kind == "turn.ended":
             self._turn_end = record
+        elif kind == "turn.step.retrying":
+            self._retried = True
+        elif kind == "context.append_loop_event":
+            self._read_words(mapping(record.get("event")))
+
+    def _read_words(self, event: dict[str, Any]) -> None:
+        part, step = mapping(event.get("part")), text(event.get("stepUuid"))
+        if event.get("type") != "content.part" or part.get("type") != "text":
+            return
+        before = self._last_step[1] if step == self._last_step[0] else ""
+        self._last_step = (step, before + text(part.get("text")))
 
     # the end -------------------------------------------------------------------------
 
     def usage(self) -> Mapping[str, TokenUsage]:
         return self.client.usage() or self._logged
+
+    def output(self, status: RunStatus) -> str:
+        return self._last_step[1].strip("\n") or super().output(status)
 
     def turn_failure(self, exit: ProcessExit) -> FailureDetail | None:
         reason = self._turn_end.get("reason")
@@ -133,9 +151,13 @@ class KimiAdapter(AcpAdapter):
 
     def _logged_failure(self) -> FailureDetail:
         error = mapping(self._turn_end.get("error"))
-        details = mapping(error.get("details"))
-        status = details.get("statusCode")
+        status = mapping(error.get("details")).get("statusCode")
+        status = status if type(status) is int else None
         code = text(error.get("code"))
         said = text(error.get("message")) or "the turn failed and kimi's log does not say why"
         detail = f"{code}: {said}" if code else said
-        return failures.classify(detail, http_status=status if type(status) is int else None, provider_code=code)
+        # An empty account is a 429 as well as a full minute is; the error's name tells them apart.
+        reason = FailureReason.QUOTA if "Quota" in text(error.get("name")) else _REASONS.get(code)
+        if reason is not None:
+            return FailureDetail(reason, detail, status, code)
+        return failures.classify(detail, http_status=status, provider_code=code)

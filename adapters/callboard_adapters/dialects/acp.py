@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
-from callboard_adapters.base import Alive, HandshakeDone, Output, Relaunch, Reply, SessionId, Timer, TurnEnded, Usage
+from callboard_adapters.base import (
+    Alive,
+    HandshakeDone,
+    HandshakeStep,
+    Output,
+    Relaunch,
+    Reply,
+    SessionId,
+    Timer,
+    TurnEnded,
+    Usage,
+)
 from callboard_adapters.dialects import acp_errors, acp_mcp, acp_requests
 from callboard_adapters.dialects.acp_names import common_name
 from callboard_adapters.dialects.acp_offer import Offer, SessionOffer, mapping, text
@@ -31,7 +42,7 @@ from callboard_adapters.dialects.json_rpc import (
     ServerRequest,
     Stray,
 )
-from callboard_adapters.messages import FailureDetail, Message, MessageType
+from callboard_adapters.messages import FailureDetail, Message, MessageType, Watchdog
 from callboard_wire.failures import FailureReason
 
 PROTOCOL_VERSION = 1
@@ -40,7 +51,7 @@ PROMPT = "session/prompt"
 QUIET, SETTLED = 0.25, 2.0
 """Seconds. Last chunks were seen to come after the prompt's answer: they count until it has been quiet that long, and
 at most until the second."""
-_LOAD_TIMER, _QUIET_TIMER, _SETTLED_TIMER = "load", "quiet", "settled"
+_QUIET_TIMER, _SETTLED_TIMER = "quiet", "settled"
 _GRACE_AFTER_FAILURE = 1.0  # seconds to leave in when nothing was begun
 _UPDATES = frozenset({"session/update", "session/notification"})
 _ALIVE: tuple[Output, ...] = (Alive(),)
@@ -49,8 +60,7 @@ _UNUSUAL = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a run asks of the agent. `fresh` says why `resume` is not tried (again); `patience` are the seconds a
-    `session/load` may take before a fresh session is made instead."""
+    """What a run asks of the agent. `fresh` says why `resume` is not tried again."""
 
     prompt: str
     cwd: str
@@ -58,9 +68,7 @@ class Ask:
     effort: str = ""
     resume: str = ""
     fresh: str = ""
-    expected: bool = False
     servers: tuple[dict[str, Any], ...] = ()
-    patience: float = 45.0
 
 
 class AcpClient:
@@ -129,10 +137,14 @@ class AcpClient:
         if timer in (_QUIET_TIMER, _SETTLED_TIMER):
             self._closed = True
             return ()
-        if timer == _LOAD_TIMER and self.waiting_for in (LOAD, RESUME):
-            self.fresh = f"{self.waiting_for} was not answered within {self.ask.patience:g} s"
-            return [_log(f"{self.fresh}: starting again with a new session"), Relaunch(self.fresh)]
         return ()
+
+    def ran_out(self, dog: Watchdog) -> Sequence[Output]:
+        """A session that never opens (its lock is held, its file is huge) is left for a new one, once."""
+        if dog is not Watchdog.HANDSHAKE or self.waiting_for not in (LOAD, RESUME):
+            return ()
+        self.fresh = f"{self.waiting_for} was not answered"
+        return [_log(f"{self.fresh}: starting again with a new session"), Relaunch(self.fresh)]
 
     def cancel(self) -> Sequence[Output]:
         """The protocol's cancel once there is a turn; before that nothing, and the process is ended."""
@@ -161,10 +173,14 @@ class AcpClient:
         if isinstance(incoming, Notification):
             return self._notified(incoming)
         if isinstance(incoming, Answer):
-            return _ALIVE if self.over else self._answers[incoming.method](incoming)
+            return _ALIVE if self.over else self._on_answer(incoming)
         if isinstance(incoming, ServerRequest):
             return self._asked(incoming)
         return self._stray(incoming)
+
+    def _on_answer(self, answer: Answer) -> Sequence[Output]:
+        outputs = self._answers[answer.method](answer)
+        return outputs if answer.method == PROMPT else [HandshakeStep(), *outputs]
 
     def _notified(self, said: Notification) -> Sequence[Output]:
         if said.key not in _UPDATES:
@@ -237,33 +253,28 @@ class AcpClient:
             self.rejected = True
             text = f"{self.offer.agent or 'the agent'} cannot continue a session: it offers neither {LOAD} nor {RESUME}"
             return self.give_up(FailureDetail(FailureReason.UNKNOWN, text))
-        return [
-            *notices,
-            self._ask(method, {**params, "sessionId": self.ask.resume}),
-            Timer(_LOAD_TIMER, self.ask.patience),
-        ]
+        return [*notices, self._ask(method, {**params, "sessionId": self.ask.resume})]
 
     def _on_opened(self, answer: Answer) -> Sequence[Output]:
-        off = Timer(_LOAD_TIMER, None)
         if answer.error is not None:
             if acp_errors.busy(answer.error):
                 # Held by somebody is not gone; but waiting for a holder that died would take for ever.
                 self.fresh = answer.error.sentence(answer.method)
-                return [off, _log(f"{self.fresh}: a new session is used instead"), *self._open()]
+                return [_log(f"{self.fresh}: a new session is used instead"), *self._open()]
             self.rejected = acp_errors.gone(answer.error, self.ask.resume, opening=True)
-            return [off, *self._fail(answer.error, answer.method)]
+            return self._fail(answer.error, answer.method)
         self.session.update(answer.fields)
         self.session_id = self.landed(answer.fields)
         if not self.session_id:
             self.rejected = True
             text = f"session not found: {answer.method} opened another session than {self.ask.resume}"
-            return [off, *self.give_up(FailureDetail(FailureReason.UNKNOWN, text))]
+            return self.give_up(FailureDetail(FailureReason.UNKNOWN, text))
         self.resumed = True
         self.updates.bills_session_cost = False
         notices = []
         if self.session_id != self.ask.resume:
             notices.append(_log(f"session {self.ask.resume} goes on as {self.session_id}"))
-        return [off, *notices, *self._pin(), *self._next()]
+        return [*notices, *self._pin(), *self._next()]
 
     def _on_new(self, answer: Answer) -> Sequence[Output]:
         if answer.error is not None:
@@ -309,7 +320,7 @@ class AcpClient:
         usage = [Usage(totals)] if totals else []
         settle = [Timer(_QUIET_TIMER, QUIET), Timer(_SETTLED_TIMER, SETTLED)]
         cut = [_log("the answer was cut off at the model's token limit")] if self.stop_reason == "max_tokens" else []
-        return [*self._pin(), *tools, *usage, *cut, *settle, TurnEnded(self.grace)]
+        return [*self._pin(), *tools, *usage, *cut, *settle, TurnEnded(self.grace, quiet=QUIET)]
 
     # how it goes wrong ---------------------------------------------------------------
 

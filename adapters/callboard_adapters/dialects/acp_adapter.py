@@ -15,12 +15,12 @@ from callboard_adapters.dialects import acp_mcp
 from callboard_adapters.dialects.acp import PROMPT, AcpClient, Ask
 from callboard_adapters.dialects.acp_stderr import Stderr, without_echoes
 from callboard_adapters.dialects.json_rpc import method_key
-from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage
+from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage, Watchdog
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 
-HANDSHAKE = 90.0
-"""Seconds until the prompt must have been sent. Agents start the user's MCP servers in `session/new`."""
+HANDSHAKE = 60.0
+"""Seconds for each request before the prompt. Agents start the user's MCP servers in `session/new`."""
 TIMEOUTS = Timeouts(handshake=HANDSHAKE)
 _SEPARATOR = "\n\n---\n\n"
 _LOST = (
@@ -56,7 +56,6 @@ class AcpAdapter(Adapter):
             resume=options.resume_session_id or "",
             fresh=fresh,
             servers=tuple(servers),
-            patience=_patience(options, self.capabilities.timeouts),
         )
         self.client = self.client_class(ask)
         self.prepare(self.client)
@@ -77,6 +76,9 @@ class AcpAdapter(Adapter):
 
     def tick(self, timer: str) -> Sequence[Output]:
         return self.client.tick(timer)
+
+    def ran_out(self, dog: Watchdog) -> Sequence[Output]:
+        return self.client.ran_out(dog)
 
     def cancel(self) -> Sequence[Output]:
         return self.client.cancel()
@@ -184,14 +186,6 @@ class AcpAdapter(Adapter):
             return client.session_id
         # Not opened for another reason (a refused login): the conversation is still there.
         return "" if client.fresh else client.ask.resume
-
-
-def _patience(options: ExecOptions, timeouts: Timeouts) -> float:
-    """Half of the handshake's limit, so that there is time for the fresh session."""
-    limit = options.handshake_timeout
-    if limit is None or limit <= 0:
-        limit = timeouts.handshake or HANDSHAKE
-    return limit / 2
 
 
 def _failed(reason: FailureReason | None, text: str) -> tuple[RunStatus, str, FailureDetail]:

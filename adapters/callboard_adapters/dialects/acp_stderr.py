@@ -22,6 +22,7 @@ _WORDS = {"DEBUG": "debug", "INFO": "debug", "WARN": "warn", "WARNING": "warn"}
 _MARK = ("⚠", "❌", "[ERROR]")
 _PROVIDER = re.compile(r"BadRequestError|AuthenticationError|RateLimitError|HTTP \d{3}|Non-retryable|API call failed")
 _DETAIL = re.compile(r"(?:Error|detail|Details):\s*(.+)")
+_CODE = re.compile(r"""['"]code['"]: ?['"](\w+)['"]""")
 _FINAL = re.compile(r"❌|\[ERROR\]|after \d+ retr|Non-retryable|BadRequestError|AuthenticationError")
 _ATTEMPT = re.compile(r"\(attempt (\d+)/(\d+)\)")
 
@@ -52,6 +53,11 @@ class Stderr:
         """The most telling line about a provider error, "" without one."""
         details = [d.group(1).strip() for d in map(_DETAIL.search, self._found) if d]
         return details[0] if details else (self._found[-1] if self._found else "")
+
+    @property
+    def provider_code(self) -> str | None:
+        """The provider's own word for its error (`insufficient_quota`), where the agent printed its body."""
+        return next((c.group(1) for c in map(_CODE.search, self._found) if c), None)
 
     # the parts -------------------------------------------------------------------
 

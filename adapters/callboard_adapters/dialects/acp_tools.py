@@ -77,7 +77,7 @@ class Tools:
             outputs += self._show(call)
         if not call.shown:
             outputs.append(Timer(TIMER, PATIENCE))
-        return outputs or [Alive()]
+        return outputs or [Alive(progress=True)]  # a running tool says something
 
     def asked(self, tool_call: dict[str, Any]) -> list[Output]:
         """Permission was asked for this call: it is about to run, so it is shown with what is known."""

@@ -21,6 +21,7 @@ from callboard_adapters.messages import Message, MessageType, TokenUsage
 _UNKNOWN_SHOWN = 4000  # characters of an update nobody knows yet
 _TICKS = 10**10  # per US dollar
 _ALIVE: tuple[Output, ...] = (Alive(),)
+_MOVES = Alive(progress=True)
 
 
 class Updates:
@@ -70,6 +71,10 @@ class Updates:
         """What was said after the latest tool call; if that is blank, what was said last before one."""
         said = "".join(self._said)
         return said if said.strip() else self._displaced
+
+    def restart(self) -> None:
+        """The model's answer broke off and is asked for again: what it had said so far is no part of the answer."""
+        self._said.clear()
 
     @property
     def did_something(self) -> bool:
@@ -156,7 +161,7 @@ class Updates:
         if not shown or shown == self._plan:
             return _ALIVE
         self._plan = shown
-        return [Message(MessageType.LOG, f"plan:\n{shown}", level="info")]
+        return [_MOVES, Message(MessageType.LOG, f"plan:\n{shown}", level="info")]
 
     def _settings(self, update: dict[str, Any]) -> Sequence[Output]:
         self._session.update(update)
