@@ -12,10 +12,11 @@ from typing import Any
 
 from callboard_adapters.base import Alive, Output, Usage
 from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.acp import LOAD, RESUME, AcpClient, Ask
+from callboard_adapters.dialects.acp import AcpClient
 from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
 from callboard_adapters.dialects.acp_offer import mapping, text
 from callboard_adapters.dialects.acp_usage import usage_of
+from callboard_adapters.dialects.acp_vendor import LOAD, RESUME, Ask
 from callboard_adapters.dialects.json_rpc import method_key
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
 from callboard_adapters.options import ExecOptions

@@ -15,11 +15,12 @@ from typing import Any
 from callboard_adapters import failures
 from callboard_adapters.base import Output, ProcessExit
 from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.acp import AcpClient, Ask
+from callboard_adapters.dialects.acp import AcpClient
 from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
 from callboard_adapters.dialects.acp_names import tool_name
 from callboard_adapters.dialects.acp_offer import first_text, mapping
 from callboard_adapters.dialects.acp_tools import Announces
+from callboard_adapters.dialects.acp_vendor import Ask
 from callboard_adapters.dialects.json_rpc import method_key
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
 from callboard_wire.failures import FailureReason

@@ -12,11 +12,12 @@ import shlex
 from typing import Any
 
 from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.acp import LOAD, RESUME, AcpClient, Ask
+from callboard_adapters.dialects.acp import AcpClient
 from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
 from callboard_adapters.dialects.acp_errors import evidence
 from callboard_adapters.dialects.acp_names import KIRO, common_name
 from callboard_adapters.dialects.acp_tools import Call
+from callboard_adapters.dialects.acp_vendor import LOAD, RESUME, Ask
 from callboard_adapters.dialects.json_rpc import INTERNAL_ERROR, RpcError
 
 _PLATFORM_CLIS = frozenset({"callboard", "multica"})

@@ -15,8 +15,9 @@ from callboard_adapters.capabilities import (
     Timeouts,
     UsageVia,
 )
-from callboard_adapters.dialects.acp import LOAD, RESUME, AcpClient
+from callboard_adapters.dialects.acp import AcpClient
 from callboard_adapters.dialects.acp_adapter import HANDSHAKE, AcpAdapter
+from callboard_adapters.dialects.acp_vendor import LOAD, RESUME
 
 
 class _Traecli(AcpClient):

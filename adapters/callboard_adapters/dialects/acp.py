@@ -4,15 +4,14 @@
 
 Each step is sent when the one before it was answered, and nothing is asked that the agent did not offer. Everything
 said before the prompt is history: `session/load` replays it, and so does hermes on `session/resume`.
-The protocol is the Agent Client Protocol, version 1; what vendors do differently are the hooks at the end.
+The protocol is the Agent Client Protocol, version 1; what vendors do differently are the hooks of `acp_vendor`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar
+from typing import Any
 
 from callboard_adapters.base import (
     Alive,
@@ -27,16 +26,13 @@ from callboard_adapters.base import (
     Usage,
 )
 from callboard_adapters.dialects import acp_errors, acp_mcp, acp_requests
-from callboard_adapters.dialects.acp_names import common_name
-from callboard_adapters.dialects.acp_offer import Offer, SessionOffer, mapping, text
-from callboard_adapters.dialects.acp_settings import SET_MODE, SET_MODEL, SET_OPTION, Settings
+from callboard_adapters.dialects.acp_offer import Offer, mapping, text
+from callboard_adapters.dialects.acp_settings import SET_MODE, SET_MODEL, SET_OPTION
 from callboard_adapters.dialects.acp_tools import TIMER as TOOL_TIMER
-from callboard_adapters.dialects.acp_tools import Announces, Call, Tools
-from callboard_adapters.dialects.acp_updates import Updates
+from callboard_adapters.dialects.acp_vendor import LOAD, RESUME, AcpVendor, Ask
 from callboard_adapters.dialects.json_rpc import (
     Answer,
     Incoming,
-    JsonRpc,
     Notification,
     RpcError,
     ServerRequest,
@@ -46,8 +42,7 @@ from callboard_adapters.messages import FailureDetail, Message, MessageType, Wat
 from callboard_wire.failures import FailureReason
 
 PROTOCOL_VERSION = 1
-LOAD, RESUME, NEW = "session/load", "session/resume", "session/new"
-PROMPT = "session/prompt"
+NEW, PROMPT = "session/new", "session/prompt"
 QUIET, SETTLED = 0.25, 2.0
 """Seconds. Last chunks were seen to come after the prompt's answer: they count until it has been quiet that long, and
 at most until the second."""
@@ -58,44 +53,11 @@ _ALIVE: tuple[Output, ...] = (Alive(),)
 _UNUSUAL = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a run asks of the agent. `fresh` says why `resume` is not tried again."""
-
-    prompt: str
-    cwd: str
-    model: str = ""
-    effort: str = ""
-    resume: str = ""
-    fresh: str = ""
-    servers: tuple[dict[str, Any], ...] = ()
-
-
-class AcpClient:
-    """State of one process. Subclasses override what is above `__init__` and the hooks at the end."""
-
-    opens_with: ClassVar[tuple[str, ...]] = (RESUME, LOAD)  # in order of preference
-    announces: ClassVar[Announces] = Announces.INPUT_LATER
-    grace: ClassVar[float] = 5.0  # seconds to exit in after the turn
+class AcpClient(AcpVendor):
+    """One process's conversation."""
 
     def __init__(self, ask: Ask) -> None:
-        self.ask = ask
-        self.rpc = JsonRpc()
-        self.offer = Offer()
-        self.session = SessionOffer()
-        self.session_id = ""
-        self.resumed = False
-        self.fresh = ask.fresh  # why the conversation was not continued, "" when it was or there was none
-        self.prompted = False
-        self.answered = False  # the prompt was, with a result
-        self.cancelled = False
-        self.stop_reason = ""
-        self.result: dict[str, Any] = {}  # the prompt's
-        self.error: FailureDetail | None = None
-        self.rejected = False  # the session to resume is gone, or no good any more
-        self.keeps_session = False  # although rejected
-        self.settings = Settings(self.rpc, self.session, ask.model, ask.effort)
-        self.updates = Updates(Tools(self.announces, self.tool_name, self.on_tool_over), self.session, self.model)
+        super().__init__(ask)
         self._pinned = False
         self._closed = False
         self._foreign: set[str] = set()
@@ -128,7 +90,7 @@ class AcpClient:
         try:
             outputs = self._dispatch(incoming)
         except _UNUSUAL:
-            outputs = [Message(MessageType.LOG, f"unknown shape of {type(incoming).__name__.lower()}", level="warn")]
+            outputs = self._unusual(incoming)
         return [*self.rpc.notices(), *outputs] if self.rpc.parser.has_notices else outputs
 
     def tick(self, timer: str) -> Sequence[Output]:
@@ -158,15 +120,6 @@ class AcpClient:
         """The method that has not been answered, "" when nothing is outstanding."""
         return next(iter(self.rpc.pending.values()), "")
 
-    @property
-    def over(self) -> bool:
-        """Nothing more is expected: the prompt was answered or a step failed."""
-        return self.answered or self.error is not None
-
-    def model(self) -> str:
-        """The name the usage is filed under."""
-        return self.ask.model or self.session.current_model or "unknown"
-
     # what comes in -------------------------------------------------------------------
 
     def _dispatch(self, incoming: Incoming) -> Sequence[Output]:
@@ -177,6 +130,14 @@ class AcpClient:
         if isinstance(incoming, ServerRequest):
             return self._asked(incoming)
         return self._stray(incoming)
+
+    def _unusual(self, incoming: Incoming) -> Sequence[Output]:
+        """A message of a shape nobody has seen. An answer is waited for by the next step, so the run ends with it."""
+        what = f"the answer to {incoming.method}" if isinstance(incoming, Answer) else "a message"
+        said = f"{what} has a shape that this client does not know"
+        if isinstance(incoming, Answer):
+            return self.give_up(FailureDetail(FailureReason.PROCESS, said))
+        return [_log(said)]
 
     def _on_answer(self, answer: Answer) -> Sequence[Output]:
         outputs = self._answers[answer.method](answer)
@@ -336,46 +297,6 @@ class AcpClient:
 
     def _ask(self, method: str, params: dict[str, Any]) -> Reply:
         return Reply(self.rpc.request(method, params)[1])
-
-    # hooks -----------------------------------------------------------------------------
-
-    def auth_method(self) -> str | FailureDetail | None:
-        """The way to authenticate before the session, None where the agent needs none, or why there is no way."""
-        return None
-
-    def landed(self, fields: dict[str, Any]) -> str:
-        """The id of the session that load or resume opened, "" when it is not a continuation of the one asked for."""
-        return text(fields.get("sessionId")) or self.ask.resume
-
-    def takes_remote_mcp(self) -> bool:
-        """Whether http and sse servers are taken although `initialize` did not say so."""
-        return False
-
-    def prompt_params(self, blocks: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"prompt": blocks}
-
-    def tool_name(self, title: str, kind: str, name: str) -> str:
-        return common_name(title, kind, name)
-
-    def on_tool_over(self, call: Call) -> None:
-        """A call has ended (`call.status`)."""
-
-    def on_extension(self, key: str, params: dict[str, Any]) -> Sequence[Output] | None:
-        """A notification that is not ACP's; None for one that is unknown here too. Underscores are not in `key`."""
-        return None
-
-    def on_result(self, result: dict[str, Any]) -> None:
-        """The prompt's answer, where the usage is."""
-        meta = mapping(result.get("_meta"))
-        self.updates.usage.add(result.get("usage"), meta.get("usage"), meta)
-
-    def usage(self) -> dict[str, Any]:
-        """This run's tokens per model, {} when nothing was stated."""
-        return self.updates.by_model()
-
-    def forgives(self, error: RpcError) -> bool:
-        """Whether the turn counts as done although the prompt was answered with this error."""
-        return False
 
 
 def _own_version() -> str:

@@ -12,8 +12,9 @@ from callboard_adapters import failures
 from callboard_adapters.base import Adapter, Launch, Outcome, Output, ProcessExit, RunContext
 from callboard_adapters.capabilities import Timeouts
 from callboard_adapters.dialects import acp_mcp
-from callboard_adapters.dialects.acp import PROMPT, AcpClient, Ask
+from callboard_adapters.dialects.acp import PROMPT, AcpClient
 from callboard_adapters.dialects.acp_stderr import Stderr, without_echoes
+from callboard_adapters.dialects.acp_vendor import Ask
 from callboard_adapters.dialects.json_rpc import method_key
 from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage, Watchdog
 from callboard_adapters.options import ExecOptions
