@@ -11,11 +11,11 @@ import yaml
 ROOT = Path(__file__).parents[3]
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     pass
 
 
-def _tag(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+def _tag(loader: Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
     if isinstance(node, yaml.ScalarNode):
         value: Any = loader.construct_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
@@ -26,12 +26,12 @@ def _tag(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
     return {"Ref" if suffix == "Ref" else f"Fn::{suffix}": value}
 
 
-_Loader.add_multi_constructor("!", _tag)
+Loader.add_multi_constructor("!", _tag)
 
 
 @cache
 def load(name: str = "template.yaml") -> dict[str, Any]:
-    return dict(yaml.load((ROOT / name).read_text(), Loader=_Loader))
+    return dict(yaml.load((ROOT / name).read_text(), Loader=Loader))
 
 
 def resources(kind: str) -> dict[str, dict[str, Any]]:
