@@ -161,6 +161,8 @@ class Attempt:
         self._child.signal_group(signal.SIGKILL)
         tree.signal_all(found, signal.SIGKILL)
         self._child.close()
+        self._child.collect()
+        tree.reap_zombies(found)
 
     async def _cancel_politely(self, child: Child) -> None:
         asked = self._ask(self._adapter.cancel)

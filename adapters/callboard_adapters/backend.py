@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-from callboard_adapters import custom_args, registry
+from callboard_adapters import custom_args, doctor, registry
 from callboard_adapters.base import Adapter, RunContext
 from callboard_adapters.capabilities import Capabilities
+from callboard_adapters.doctor import Finding
 from callboard_adapters.errors import VersionUnsupported, WorkdirMissing
 from callboard_adapters.messages import Message, MessageType
 from callboard_adapters.options import BackendConfig, ExecOptions
@@ -19,6 +20,7 @@ from callboard_adapters.process.environment import chosen_env, default_env
 from callboard_adapters.process.executable import find_executable, spawn_error
 from callboard_adapters.process.files import Written
 from callboard_adapters.process.probe import parse_version, probe_version
+from callboard_adapters.rendering import Rendered
 from callboard_adapters.session import Plan, Session
 
 
@@ -44,6 +46,15 @@ class Backend:
         """The executable's absolute path. Raises `ExecutableNotFound` or `ExecutableNotRunnable`."""
         wanted = self._config.executable or self.capabilities.executable
         return find_executable(self.capabilities.name, str(wanted), self.env.get("PATH", os.defpath))
+
+    async def test_environment(self) -> list[Finding]:
+        """Is this provider ready here: found, executable, version, credentials, configuration. Starts no run."""
+        wanted = str(self._config.executable or self.capabilities.executable)
+        return await doctor.examine(self.capabilities, wanted, self.env, tuple(self._config.launch_prefix))
+
+    def render(self, message: Message) -> Rendered:
+        """A message as a UI shows it."""
+        return self._adapter.render(message)
 
     async def execute(self, prompt: str, options: ExecOptions | None = None) -> Session:
         """Start a run. Raises an `ExecutionError` when it cannot start, and nothing for what happens afterwards."""

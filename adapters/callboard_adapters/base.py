@@ -27,11 +27,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
-from callboard_adapters import custom_args
+from callboard_adapters import codec, custom_args, rendering
 from callboard_adapters.capabilities import ArgMode, Capabilities
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, RunStatus, TokenUsage, Watchdog
 from callboard_adapters.options import ExecOptions
+from callboard_adapters.rendering import Rendered
 from callboard_wire.failures import FailureReason
 
 Version: TypeAlias = tuple[int, int, int]
@@ -384,6 +385,18 @@ class Adapter(ABC):
     def noise(self) -> tuple[int, int]:
         """(lines that were not the protocol's, lines with invalid UTF-8) so far, for `Result.counts`."""
         return (0, 0)
+
+    # beside the run ------------------------------------------------------------
+
+    @classmethod
+    def render(cls, message: Message) -> Rendered:
+        """A message as a UI shows it, where the usual reading of tool names and inputs is not enough."""
+        return rendering.render(message)
+
+    @classmethod
+    def display_session(cls, session_id: str) -> str:
+        """A session id short enough for a table."""
+        return codec.display_id(session_id)
 
     # for subclasses ------------------------------------------------------------
 

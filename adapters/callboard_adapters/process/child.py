@@ -170,6 +170,13 @@ class Child:
                 self._stdin.close()
         self._unwatch()
 
+    def collect(self, timeout: float = 1.0) -> None:
+        """Take the exit status of a killed child, blocking: for when there is no event loop left to wait with."""
+        try:
+            self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return  # it hangs in the kernel
+
     # the exit ----------------------------------------------------------------
 
     def _watch_exit(self) -> None:

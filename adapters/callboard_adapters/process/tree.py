@@ -56,7 +56,7 @@ def identify(pid: int) -> Proc | None:
     """The living (or zombie) process `pid`, or None."""
     if _LINUX:
         return _linux(pid)
-    return _portable(pid)
+    return portable(pid)
 
 
 def run_processes(run_id: str, leader: Proc | None = None, known: Iterable[Proc] = ()) -> set[Proc]:
@@ -183,7 +183,7 @@ def _self_and_ancestors(table: dict[int, Proc]) -> set[int]:
 
 def _table() -> dict[int, Proc]:
     if not _LINUX:
-        return {p.pid: p for p in map(_portable, psutil.pids()) if p is not None}
+        return {p.pid: p for p in map(portable, psutil.pids()) if p is not None}
     names = os.listdir("/proc")  # noqa: PTH208 - a Path per process costs more than reading it
     return {p.pid: p for name in names if name.isdecimal() and (p := _linux(int(name))) is not None}
 
@@ -224,7 +224,7 @@ def _proc_file(pid: int, name: str, size: int) -> bytes:
         os.close(fd)
 
 
-def _portable(pid: int) -> Proc | None:
+def portable(pid: int) -> Proc | None:
     try:
         process = psutil.Process(pid)
         with process.oneshot():

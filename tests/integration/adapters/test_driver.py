@@ -196,19 +196,19 @@ async def test_side_files_are_read_before_the_launch_and_after_the_exit(tmp_path
 
 
 async def test_a_command_before_the_launch_is_answered_and_may_lead_to_another(tmp_path):
-    class Looks(Simple):
-        asked: list[str] = []
+    asked: list[str] = []
 
+    class Looks(Simple):
         def before_launch(self, options: ExecOptions) -> Sequence[Any]:
             return [RunCommand("models", ["models"])]
 
         def command(self, purpose: str, done: CommandDone) -> Sequence[Output]:
-            type(self).asked.append(f"{purpose} {done.code} {done.stdout.decode().strip()}")
+            asked.append(f"{purpose} {done.code} {done.stdout.decode().strip()}")
             return [RunCommand("more", ["more"])] if purpose == "models" else ()
 
     body = "print('m-1' if sys.argv[1] == 'models' else 'done x'); sys.exit(3 if sys.argv[1] == 'more' else 0)"
     _, result = await run(Looks, tmp_path, body)
-    assert Looks.asked == ["models 0 m-1", "more 3 done x"]
+    assert asked == ["models 0 m-1", "more 3 done x"]
     assert result.status is RunStatus.COMPLETED
 
 
@@ -385,7 +385,12 @@ async def test_an_agent_that_answers_a_cancel_is_not_killed_and_is_cancelled(tmp
         def cancel(self) -> Sequence[Output]:
             return [Reply(b"stop\n")]
 
-    body = "sys.stdin.readline(); print('now', flush=True); print('done', sys.stdin.readline()); sys.stdout.flush(); until_eof()"
+    body = """
+        prompt_line = sys.stdin.readline()
+        print("now", flush=True)
+        print("done", sys.stdin.readline(), flush=True)
+        until_eof()
+    """
     _, result = await run(Graceful, tmp_path, body, cancel=True)
     assert (result.status, result.exit_code) == (RunStatus.CANCELLED, 0)
 
