@@ -88,6 +88,50 @@ class TaskView(Body):
     moves: list[MoveView] = Field(default_factory=list)
 
 
+class RerunRequest(Body):
+    """`task_id` names the run to repeat where the path names an issue."""
+
+    task_id: Id | None = None
+
+
+class CancelTasksRequest(Body):
+    """Several tasks at once; `only_queued` leaves those that have been claimed meanwhile."""
+
+    task_ids: list[Id] = Field(min_length=1, max_length=100)
+    only_queued: bool = False
+
+
+class CancelledTasks(Body):
+    cancelled: int = 0
+    task_ids: list[str] = Field(default_factory=list)
+
+
+class QueuedTask(Body):
+    """A place in a runtime's queue; `position` 1 is claimed next if nothing stands in its way."""
+
+    task_id: str
+    runtime_id: str
+    agent_id: str
+    position: int
+    priority: int = 0
+    created_ms: int
+    prompt: str = ""
+
+
+class OffenceView(Body):
+    rule: str
+    thing: str
+    detail: str = ""
+
+
+class DoctorReport(Body):
+    """One page of the cross-check; go on with `next_cursor` until there is none."""
+
+    checked: int
+    offences: list[OffenceView] = Field(default_factory=list)
+    next_cursor: str | None = None
+
+
 class CreateAgentRequest(Body):
     name: Name
     runtime_id: Id | None = None

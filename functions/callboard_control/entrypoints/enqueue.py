@@ -9,8 +9,18 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from callboard_control.actor import person
 from callboard_control.entrypoints._http import as_handler, caller, new_app
-from callboard_control.tasks import board
-from callboard_wire.api import EnqueueRequest, Page, TaskView
+from callboard_control.errors import Forbidden, InvalidRequest
+from callboard_control.tasks import board, overview
+from callboard_wire.api import (
+    CancelledTasks,
+    CancelTasksRequest,
+    DoctorReport,
+    EnqueueRequest,
+    Page,
+    QueuedTask,
+    RerunRequest,
+    TaskView,
+)
 from callboard_wire.bodies import TaskMessage
 from callboard_wire.states import TaskStatus
 
@@ -51,6 +61,44 @@ def get_messages(
     limit: Annotated[int, Query(ge=1, le=1000)] = 500,
 ) -> Page[TaskMessage]:
     return board.messages(caller(app).workspace_id, task_id, since, limit)
+
+
+@app.post("/api/tasks/cancel")
+def cancel_tasks(request: CancelTasksRequest) -> CancelledTasks:
+    return board.cancel_many(person(caller(app)), request.task_ids, only_queued=request.only_queued)
+
+
+@app.post("/api/agents/<agent_id>/cancel-tasks")
+def cancel_tasks_of_agent(agent_id: str) -> CancelledTasks:
+    return board.cancel_all_of(person(caller(app)), agent_id)
+
+
+@app.post("/api/tasks/<task_id>/rerun")
+def rerun(task_id: str) -> TaskView:
+    return board.rerun(person(caller(app)), task_id)
+
+
+@app.post("/api/issues/<issue_id>/rerun")
+def rerun_of_issue(issue_id: str, request: RerunRequest) -> TaskView:
+    if request.task_id is None:
+        raise InvalidRequest("Name the task to run again: task_id.", code="task_id_required")
+    return board.rerun(person(caller(app)), request.task_id, issue_id)
+
+
+@app.get("/api/queue")
+def queue(
+    runtime_id: Annotated[str | None, Query(max_length=64)] = None,
+    agent_id: Annotated[str | None, Query(max_length=64)] = None,
+) -> Page[QueuedTask]:
+    return Page[QueuedTask](items=overview.queue(caller(app).workspace_id, runtime_id, agent_id))
+
+
+@app.get("/api/doctor")
+def doctor(cursor: Annotated[str | None, Query(max_length=2000)] = None) -> DoctorReport:
+    admin = person(caller(app))
+    if not admin.is_admin:
+        raise Forbidden("Only an owner or admin may check the whole workspace.")
+    return overview.doctor(admin.workspace_id, cursor)
 
 
 @app.post("/api/tasks/<task_id>/cancel")

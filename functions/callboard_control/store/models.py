@@ -9,12 +9,13 @@
     user       US#<user>      U
     token      TO#<token>     T             US#<user>#TO / <token>
     daemon     DM#<daemon>    D             DAEMON#<shard> / <daemon>
-    task       TK#<task>      T             WS#<ws>#T / <created>#<task>           RT#<runtime> / <turn>#<task>#<agent>
-                                                                          deferred: DF#<shard> / <fire_at>#<task>
+    task       TK#<task>      T             WS#<ws>#T / <created>#<task>           RT#<runtime> / <turn>#<task>#…
+                                                                          deferred: DF#<shard> / <fire_at>#<task>#…
     usage      TK#<task>      U#<fence>
     messages   TK#<task>      M#<fence>#<first seq>
     text       TK#<task>      B#<name>#<part>
     pending    PN#<issue>     <agent>
+    conversation CV#<agent>   <lane>
     slot       AG#<agent>     SLOT          BUSY#<daemon> / <agent>   (while it may hold tasks)
     system     SYS            <what>
 
@@ -232,6 +233,16 @@ class PendingItem(Item):
     """At most one queued task for an issue and an agent; a second wish joins the first."""
 
     task_id = UnicodeAttribute(attr_name="tk")
+
+
+class ConversationItem(Item):
+    """Where an agent's conversation about an issue or in a chat goes on."""
+
+    session_id = UnicodeAttribute(attr_name="si", null=True)
+    runtime_id = UnicodeAttribute(attr_name="rt", null=True)
+    work_dir = UnicodeAttribute(attr_name="wd", null=True)
+    retired = UnicodeSetAttribute(attr_name="rd", null=True)
+    gap = BooleanAttribute(attr_name="gp", null=True)
 
 
 class SlotItem(Item):

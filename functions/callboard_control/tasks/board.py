@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from callboard_control.actor import Person
 from callboard_control.errors import InvalidRequest, NotFound
 from callboard_control.store import keys, table
-from callboard_control.store.models import AgentItem, AgentNameItem, TaskItem
+from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
 from callboard_control.tasks import explain, record, report, settle
-from callboard_wire.api import EnqueueRequest, Page, TaskView
+from callboard_control.tasks import rerun as rerunning
+from callboard_wire.api import CancelledTasks, EnqueueRequest, Page, TaskView
 from callboard_wire.bodies import TaskMessage
-from callboard_wire.states import TaskStatus
+from callboard_wire.states import WAITING, TaskStatus
 
 PAGES_AT_MOST = 20
 """A filtered list reads at most this many pages of the index before it answers with what it found and a cursor."""
@@ -106,6 +107,53 @@ def messages(workspace_id: str, task_id: str, since: int, limit: int) -> Page[Ta
     return Page[TaskMessage](
         items=found.messages, next_cursor=str(found.messages[-1].seq) if found.more and found.messages else None
     )
+
+
+def rerun(person: Person, task_id: str, issue_id: str | None = None) -> TaskView:
+    """Do an earlier task's work once more."""
+    source = find(person.workspace_id, task_id)
+    agent = _agent(person.workspace_id, source.agent_id)
+    return record.view(rerunning.rerun(source, agent, person, issue_id=issue_id), agent_name=agent.name)
+
+
+def cancel_many(person: Person, task_ids: list[str], *, only_queued: bool) -> CancelledTasks:
+    """Cancel those of the tasks that have not ended; unknown ids are skipped, so that one does not save the others."""
+    done: list[str] = []
+    for task_id in dict.fromkeys(task_ids):
+        task = record.load(task_id)
+        if task is None or task.workspace_id != person.workspace_id or record.status_of(task).terminal:
+            continue
+        if only_queued and task.status not in WAITING:
+            continue
+        ended = settle.cancel(task, person.label, whoever=not only_queued)
+        if ended.status == TaskStatus.CANCELLED:
+            done.append(task_id)
+    return CancelledTasks(cancelled=len(done), task_ids=done)
+
+
+def cancel_all_of(person: Person, agent_id: str) -> CancelledTasks:
+    """Cancel every task of an agent: what it runs, what waits, what is deferred."""
+    agent = _agent(person.workspace_id, agent_id)
+    done: list[str] = []
+    for task_id in active_ids(agent):
+        done += cancel_many(person, [task_id], only_queued=False).task_ids
+    return CancelledTasks(cancelled=len(done), task_ids=done)
+
+
+def active_ids(agent: AgentItem) -> list[str]:
+    """Ids of an agent's tasks that have not ended: its slot, then what waits for it on the index."""
+    held = table.get(SlotItem, f"AG#{agent.id}", "SLOT")
+    ids = sorted(held.running or ()) if held else []
+    partitions = [keys.ready_of(agent.runtime_id)] if agent.runtime_id else []
+    for partition in [*partitions, *(f"DF#{n}" for n in range(SHARDS))]:
+        cursor = None
+        while True:
+            page = table.rows(TaskItem.ready_index, partition, limit=500, cursor=cursor)
+            ids += [row.pk.removeprefix("TK#") for row in page.items if row.rsk.split("#")[2] == agent.id]
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return ids
 
 
 def cancel(person: Person, task_id: str) -> TaskView:

@@ -17,7 +17,7 @@ from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, PendingItem, TaskItem
-from callboard_control.tasks import conditions, record
+from callboard_control.tasks import conditions, conversation, record
 from callboard_wire.api import EnqueueRequest
 from callboard_wire.states import Move, TaskStatus
 
@@ -36,18 +36,16 @@ def enqueue(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> Enqueued
 
     Raises `InvalidRequest` (agent archived or without a runtime), `Conflict` ``idempotency_mismatch``.
     """
-    _refuse_unready(agent)
+    refuse_unready(agent)
     task = _draft(request, agent, actor)
-    if task.issue_id and task.status == TaskStatus.QUEUED:
-        outcome = _place_for_issue(task, record.prompt_of(task))
-    else:
-        outcome = _place(task)
+    outcome = place(task)
     if outcome.created and outcome.task.status == TaskStatus.QUEUED:
         ports.ring(outcome.task.runtime_id)
     return outcome
 
 
-def _refuse_unready(agent: AgentItem) -> None:
+def refuse_unready(agent: AgentItem) -> None:
+    """Raises `InvalidRequest` for an agent that is archived or has no runtime."""
     if agent.archived is not None:
         raise InvalidRequest(
             f"The agent {agent.name!r} is archived; restore it first.", code="agent_archived", agent_id=agent.id
@@ -104,12 +102,25 @@ def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
     return task
 
 
+def place(task: TaskItem) -> Enqueued:
+    """Write the new task down, in its issue's one pending place where it has an issue."""
+    if task.issue_id and task.status == TaskStatus.QUEUED:
+        return _place_for_issue(task, record.prompt_of(task))
+    return _place(task)
+
+
+def pending_of(task: TaskItem) -> TaskItem | None:
+    """The task that waits for the same issue and agent, if any."""
+    found = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id)
+    return record.load(found.task_id) if found is not None else None
+
+
 def index(task: TaskItem) -> None:
     """Put the task on the `ready` index, where its state says it belongs."""
     if task.status == TaskStatus.QUEUED:
         task.rpk, task.rsk = keys.ready_of(task.runtime_id), ready_key(task)
     elif task.status == TaskStatus.DEFERRED:
-        task.rpk, task.rsk = keys.deferred_of(task.id), f"{keys.stamp(int(task.fire_at))}#{task.id}"
+        task.rpk, task.rsk = keys.deferred_of(task.id), f"{keys.stamp(int(task.fire_at))}#{task.id}#{task.agent_id}"
 
 
 def ready_key(task: TaskItem) -> str:
@@ -137,6 +148,12 @@ def _resumed(request: EnqueueRequest, agent: AgentItem) -> TaskItem:
     if prior.agent_id != agent.id:
         raise InvalidRequest(
             "A session can only be resumed by the agent that had it.", code="other_agents_session", task_id=prior.id
+        )
+    if not conversation.resume_safe(prior):
+        raise Conflict(
+            f"The session of a task that is {prior.status} ({prior.failure_reason or 'not ended'}) cannot be resumed.",
+            code="session_not_resumable",
+            task_id=prior.id,
         )
     return prior
 

@@ -31,7 +31,7 @@ def complete(daemon: Daemon, task_id: str, request: CompleteRequest) -> TaskStat
         return guard.state(task)
     if task.status != TaskStatus.RUNNING:
         raise guard.wrong_state(task, Move.COMPLETE)
-    done = settle.complete(task, [*_ending(request), *_output(task, request.output)])
+    done = settle.complete(task, [*_ending(task, request), *_output(task, request.output)])
     return _answer(done, task, Move.COMPLETE)
 
 
@@ -42,10 +42,7 @@ def fail(daemon: Daemon, task_id: str, request: FailRequest) -> TaskState:
         return guard.state(task)
     if task.status not in HELD:
         raise guard.wrong_state(task, Move.FAIL)
-    actions = [*_ending(request), *(_output(task, request.output) if request.output else [])]
-    for name in ("session_id", "work_dir"):  # the retry continues from where this run stopped
-        if value := getattr(request, name):
-            setattr(task, name, value)
+    actions = [*_ending(task, request), *(_output(task, request.output) if request.output else [])]
     done = settle.fail(task, parse_reason(request.failure_reason), request.error, "", actions)
     return _answer(done, task, Move.FAIL)
 
@@ -100,8 +97,9 @@ def recover_orphans(daemon: Daemon, runtime_id: str, keep: list[str]) -> Recover
     return answer
 
 
-def _ending(request: Ending) -> list[Action]:
-    """What is forwarded on every path: where the run's conversation and files are."""
+def _ending(task: TaskItem, request: Ending) -> list[Action]:
+    """What is forwarded on every path: where the run's conversation and files are. `task` learns it too, for the retry
+    and the conversation's pointer go on from there."""
     values = {
         "session_id": request.session_id,
         "work_dir": request.work_dir,
@@ -111,7 +109,10 @@ def _ending(request: Ending) -> list[Action]:
         "session_rollout_missing": request.session_rollout_missing or None,
         "duration_ms": request.duration_ms,
     }
-    return [getattr(T, name).set(value) for name, value in values.items() if value not in ("", None)]
+    said = {name: value for name, value in values.items() if value not in ("", None)}
+    for name, value in said.items():
+        setattr(task, name, value)
+    return [getattr(T, name).set(value) for name, value in said.items()]
 
 
 def _output(task: TaskItem, output: str) -> list[Action]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from callboard_control import ports
 from callboard_control.store import keys, table
 from callboard_control.store.models import WorkspaceItem
-from callboard_control.tasks import record
+from callboard_control.tasks import conversation, record
 from callboard_control.tasks.claim import Claim
 from callboard_wire.bodies import AgentSpec, ClaimedTask
 
@@ -18,6 +18,7 @@ def payload(claim: Claim, provider: str) -> ClaimedTask:
     the task back to the queue then."""
     task, agent = claim.task, claim.agent
     prompt = record.prompt_of(task)
+    offer = conversation.offer(task)
     workspace = table.get(WorkspaceItem, keys.workspace(task.workspace_id), "W", consistent=False)
     return ClaimedTask(
         id=task.id,
@@ -38,8 +39,9 @@ def payload(claim: Claim, provider: str) -> ClaimedTask:
         issue_id=task.issue_id or "",
         chat_session_id=task.chat_session_id or "",
         parent_task_id=task.retry_of or "",
-        prior_session_id="" if task.force_fresh else task.prior_session_id or "",
-        prior_work_dir=task.prior_work_dir or "",
+        prior_session_id=offer.session_id,
+        prior_work_dir=offer.work_dir,
+        prior_session_resume_unavailable=offer.gap,
         workspace_context=(workspace.context if workspace else None) or "",
         repos=(workspace.repos if workspace else None) or [],
         trigger_summary=" ".join(prompt.split())[:SUMMARY_CHARS],

@@ -18,7 +18,7 @@ from callboard_control.actor import SYSTEM
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import PendingItem, TaskItem
-from callboard_control.tasks import conditions, enqueue, record, retry, slot
+from callboard_control.tasks import conditions, conversation, enqueue, record, retry, slot
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import ACTIVE, HELD, MOVES, PREPARING, WAITING, Move, TaskStatus
 
@@ -26,6 +26,9 @@ T = TaskItem
 TRIES: Final = 6
 MAX_CLAIMS: Final = 20
 """A task handed out this often without ever starting is not going to: it fails instead of going round for ever."""
+
+
+SAID_AT_THE_END: Final = ("session_id", "work_dir", "retired_session_id", "session_rollout_missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ def fail(
     def plan(now_it_is: TaskItem) -> End | None:
         if now_it_is.status not in HELD:
             return None
+        now_it_is.failure_reason, now_it_is.error = reason.value, error  # what the conversation's pointer is moved by
         return End(Move.FAIL, by, [*_why(reason, error), *actions])
 
     return _end(task, plan, reason if again else None)
@@ -64,11 +68,11 @@ def refuse(task: TaskItem, reason: FailureReason, error: str) -> TaskItem:
     )
 
 
-def cancel(task: TaskItem, by: str, reason: str = "") -> TaskItem:
+def cancel(task: TaskItem, by: str, reason: str = "", *, whoever: bool = True) -> TaskItem:
     """Any state that is not terminal → cancelled; a terminal task stays what it is. A running daemon learns of it by
     the answer to its next write or by its status poll, and then acknowledges."""
     actions = [T.error.set(reason)] if reason else []
-    return _end(task, lambda t: End(Move.CANCEL, by, actions) if t.status in ACTIVE else None)
+    return _end(task, lambda t: End(Move.CANCEL, by, actions) if t.status in ACTIVE else None, whoever=whoever)
 
 
 def _why(reason: FailureReason, error: str) -> list[Action]:
@@ -81,13 +85,14 @@ def _end(
     retry_for: FailureReason | None = None,
     *,
     ringing: bool = True,
+    whoever: bool = False,
 ) -> TaskItem:
-    """Try `plan` on the task as it is; when somebody moved it meanwhile, look again. Fences never change underneath:
-    a task claimed anew since `task` was read is left alone."""
+    """Try `plan` on the task as it is; when somebody moved it meanwhile, look again. A task claimed anew since `task`
+    was read is left alone, unless the end is meant for it `whoever` holds it (a cancel)."""
     fence = int(task.fence or 0)
     for _ in range(TRIES):
         end = plan(task)
-        if end is None or int(task.fence or 0) != fence:
+        if end is None or (int(task.fence or 0) != fence and not whoever):
             return task
         child = retry.child_of(task, retry_for) if retry_for is not None else None
         try:
@@ -99,10 +104,19 @@ def _end(
             if ringing:
                 ports.ring(task.runtime_id)
             return _ended(task, end, child)
-        task = record.load(task.id) or task
+        task = _reloaded(task)
         if task.status == MOVES[end.move][1]:
             return task
     return task
+
+
+def _reloaded(task: TaskItem) -> TaskItem:
+    """The task as it is now, with what the daemon said of its end, which is not written yet."""
+    found = record.load(task.id) or task
+    for name in SAID_AT_THE_END:
+        if getattr(task, name) and not getattr(found, name):
+            setattr(found, name, getattr(task, name))
+    return found
 
 
 def _ended(task: TaskItem, end: End, child: TaskItem | None) -> TaskItem:
@@ -127,6 +141,8 @@ def _writes(task: TaskItem, end: End, child: TaskItem | None) -> list[table.Writ
     writes: list[table.Write] = [table.Update(record.keyed(task.id), actions, unmoved(task))]
     if task.status in HELD:
         writes.append(slot.release(task))
+        pointer = conversation.after(task, end.move)
+        writes += [pointer] if pointer is not None else []
     elif task.issue_id and task.status == TaskStatus.QUEUED:
         writes.append(_give_up_place(task))
     if child is not None:

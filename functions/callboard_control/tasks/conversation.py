@@ -1,0 +1,88 @@
+"""Which conversation a follow-up is offered: one pointer for an agent and an issue or chat, moved when a run ends.
+
+    completed, cancelled          → its session may be resumed
+    failed                        → so may it, unless the reason poisons sessions: then it is retired for good
+    session retired by the daemon → never offered again
+    rollout missing               → withheld, and the next run is told that there is a gap
+
+A session belongs to the runtime that made it; the folder is offered everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pynamodb.expressions.update import Action
+
+from callboard_control.store import table
+from callboard_control.store.models import ConversationItem, TaskItem
+from callboard_wire.failures import FAILURES, parse_reason
+from callboard_wire.states import Move, TaskStatus
+
+C = ConversationItem
+HISTORY_BROKEN = (("400", "invalid_request_error"), ("could not resolve authentication method",))
+"""What providers say when a conversation's own history can never be sent again; older daemons send it as plain text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a claim hands on. `gap`: there was a session, and it cannot be resumed."""
+
+    session_id: str = ""
+    work_dir: str = ""
+    gap: bool = False
+
+
+def after(task: TaskItem, move: Move) -> table.Update | None:
+    """The pointer's update for a run that ends by `move`; None where there is no conversation to point to.
+
+    `task` carries what the daemon said at the end: session, folder, what it retired, and why it failed.
+    """
+    if not task.lane:
+        return None
+    actions: list[Action] = []
+    poisoned = move is Move.FAIL and bool(task.failure_reason) and not _resumable(task)
+    retired = {s for s in (task.retired_session_id, task.session_id if poisoned else None) if s}
+    if retired:
+        actions.append(C.retired.add(retired))
+    if task.session_rollout_missing:
+        actions += [C.session_id.remove(), C.gap.set(True)]
+    elif poisoned or (retired and not task.session_id):
+        actions += [C.session_id.remove(), C.gap.remove()]
+    elif task.session_id:
+        actions += [C.session_id.set(task.session_id), C.runtime_id.set(task.runtime_id), C.gap.remove()]
+    if task.work_dir:
+        actions.append(C.work_dir.set(task.work_dir))
+    return table.Update(_keyed(task), actions) if actions else None
+
+
+def offer(task: TaskItem) -> Offer:
+    """What the claimed `task` may continue: its own pointer (a retry, a rerun, a wish to resume), else its lane's."""
+    if task.force_fresh:
+        return Offer()
+    if task.prior_session_id or task.prior_work_dir or not task.lane:
+        return Offer(task.prior_session_id or "", task.prior_work_dir or "")
+    found = table.get(C, f"CV#{task.agent_id}", task.lane)
+    if found is None:
+        return Offer()
+    same_machine = found.runtime_id == task.runtime_id
+    session = found.session_id if same_machine and found.session_id not in (found.retired or ()) else None
+    return Offer(session or "", found.work_dir or "", bool(found.gap))
+
+
+def resume_safe(task: TaskItem) -> bool:
+    """Whether the session of an ended task may be used again."""
+    if task.status in (TaskStatus.COMPLETED, TaskStatus.CANCELLED):
+        return not task.session_rollout_missing
+    return task.status == TaskStatus.FAILED and not task.session_rollout_missing and _resumable(task)
+
+
+def _resumable(task: TaskItem) -> bool:
+    if FAILURES[parse_reason(task.failure_reason)].poisons_session:
+        return False
+    text = (task.error or "").lower()
+    return not any(all(word in text for word in words) for words in HISTORY_BROKEN)
+
+
+def _keyed(task: TaskItem) -> ConversationItem:
+    return C(f"CV#{task.agent_id}", task.lane)

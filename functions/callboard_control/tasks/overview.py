@@ -1,0 +1,102 @@
+"""Looking over many tasks at once: the queue in its order, and the cross-check of everything against everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callboard_control.errors import InvalidRequest
+from callboard_control.store import keys, table
+from callboard_control.store.models import AgentItem, MessagePack, PendingItem, RuntimeItem, SlotItem, TaskItem
+from callboard_control.tasks import invariants
+from callboard_wire.api import DoctorReport, OffenceView, QueuedTask
+from callboard_wire.states import ACTIVE
+
+QUEUE_AT_MOST = 500
+CHECK_PAGE = 40
+
+
+def queue(workspace_id: str, runtime_id: str | None, agent_id: str | None) -> list[QueuedTask]:
+    """Tasks that may be claimed, in the order they would be, runtime by runtime; the first 500 of each."""
+    wanted = [runtime_id] if runtime_id else _runtimes(workspace_id)
+    found: list[QueuedTask] = []
+    for runtime in wanted:
+        page = table.rows(TaskItem.ready_index, keys.ready_of(runtime), limit=QUEUE_AT_MOST)
+        tasks = {t.id: t for t in table.get_many(TaskItem, [(r.pk, "T") for r in page.items], consistent=False)}
+        for position, row in enumerate(page.items, 1):
+            task = tasks.get(row.pk.removeprefix("TK#"))
+            if task is None or task.workspace_id != workspace_id or agent_id not in (None, task.agent_id):
+                continue
+            found.append(
+                QueuedTask(
+                    task_id=task.id,
+                    runtime_id=runtime,
+                    agent_id=task.agent_id,
+                    position=position,
+                    priority=int(task.priority or 0),
+                    created_ms=int(task.created),
+                    prompt=(task.prompt or "")[:200],
+                )
+            )
+    return found
+
+
+def _runtimes(workspace_id: str) -> list[str]:
+    page = table.rows(RuntimeItem, keys.workspace(workspace_id), RuntimeItem.sk.startswith("RT#"), limit=100)
+    return [r.id for r in page.items]
+
+
+# ── doctor ───────────────────────────────────────────────────────────────────
+
+
+def doctor(workspace_id: str, cursor: str | None) -> DoctorReport:
+    """Check one page of the workspace's tasks, with their agents' slots and issues' places, against every invariant.
+
+    The table moves while it is read, so an offence counts only if a second reading still shows it.
+    """
+    try:
+        page = table.rows(
+            TaskItem.list_index, keys.tasks_of(workspace_id), limit=CHECK_PAGE, cursor=cursor, forward=False
+        )
+    except ValueError as e:
+        raise InvalidRequest(f"{e}; start again without it.", code="invalid_cursor") from e
+    ids = [row.pk.removeprefix("TK#") for row in page.items]
+    offences = invariants.check(_picture(workspace_id, ids))
+    if offences:
+        still = {str(o) for o in invariants.check(_picture(workspace_id, ids))}
+        offences = [o for o in offences if str(o) in still]
+    return DoctorReport(
+        checked=len(ids),
+        offences=[OffenceView(rule=o.rule, thing=o.thing, detail=o.detail) for o in offences],
+        next_cursor=page.cursor,
+    )
+
+
+def _picture(workspace_id: str, ids: list[str]) -> list[Any]:
+    """Everything these tasks must agree with, as the table has it: their slots, what those hold, their places."""
+    tasks = table.get_many(TaskItem, [(keys.task(i), "T") for i in ids])
+    agents = {t.agent_id for t in tasks}
+    slots = table.get_many(SlotItem, [(f"AG#{a}", "SLOT") for a in agents])
+    others = {i for slot in slots for i in slot.running or ()} - set(ids)
+    tasks += table.get_many(TaskItem, [(keys.task(i), "T") for i in others])
+    waiting = {(f"PN#{t.issue_id}", t.agent_id) for t in tasks if t.issue_id}
+    places = table.get_many(PendingItem, waiting)
+    known = {t.id for t in tasks}
+    tasks += table.get_many(TaskItem, [(keys.task(p.task_id), "T") for p in places if p.task_id not in known])
+    configs = table.get_many(AgentItem, [(keys.workspace(workspace_id), f"AG#{a}") for a in agents])
+    packs: list[MessagePack] = []
+    for task in tasks:
+        if task.fence and task.status in ACTIVE:
+            packs += _packs(task)
+    return [item.serialize() for item in (*tasks, *slots, *places, *configs, *packs)]
+
+
+def _packs(task: TaskItem) -> list[Any]:
+    condition = MessagePack.sk.startswith(f"M#{int(task.fence):06d}#")
+    found: list[Any] = []
+    cursor = None
+    while True:
+        page = table.rows(MessagePack, keys.task(task.id), condition, limit=100, cursor=cursor, consistent=True)
+        found += page.items
+        cursor = page.cursor
+        if cursor is None:
+            return found
