@@ -118,7 +118,7 @@ async def login_shell_path(environ: Mapping[str, str]) -> list[str]:
     shell = environ.get("SHELL") or _shell_of_user()
     if Path(shell).name not in _SHELLS:
         return []
-    script = f'echo; printf "{_MARK}"; printenv PATH'
+    script = f'echo; printf "{_MARK}"; command printenv PATH'
     env = {**inherited(environ, ()), "PATH": environ.get("PATH", os.defpath)}
     done = await run_command(
         [shell, "-ilc", script], env=env, cwd=tempfile.gettempdir(), timeout=SHELL_TIMEOUT_S, max_bytes=1 << 16
@@ -164,7 +164,9 @@ async def _look(name: str, settings: Settings, env: Mapping[str, str]) -> Found 
         executable = find_executable(name, wanted, env["PATH"])
     except ExecutionError as error:
         return str(error)
-    version, text = await probe_version(executable, (), can.version_args, env=env, cwd=tempfile.gettempdir())
+    # Its own folder first, as in a run: a script from ~/.nvm/…/v22 must not meet the system's old `node`.
+    own_first = {**env, "PATH": f"{Path(executable).parent}{os.pathsep}{env['PATH']}"}
+    version, text = await probe_version(executable, (), can.version_args, env=own_first, cwd=tempfile.gettempdir())
     if can.minimum_version and version and version < (parse_version(can.minimum_version) or (0, 0, 0)):
         return f"version {'.'.join(map(str, version))} is below the minimum {can.minimum_version}; update {name}"
     return Found(name, executable, text, can)

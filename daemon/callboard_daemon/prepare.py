@@ -19,6 +19,8 @@ from callboard_daemon.settings import Settings
 from callboard_wire.bodies import ClaimedTask
 from callboard_wire.failures import FailureReason
 
+ENV_ROOT: Final = "CALLBOARD_ENV_ROOT"
+"""Tells an adapter where a provider's home of the task's own belongs (codex): it stays as long as the workdir does."""
 TASK_TOKEN_PREFIX: Final = "mat_"  # noqa: S105  (a prefix, not a token)
 _DISK: Final = {
     errno.ENOSPC: "no space is left on the device",
@@ -88,7 +90,7 @@ def _environment(
 ) -> dict[str, str]:
     own = (*found.capabilities.relevant_env, *found.capabilities.login_env)
     folders = (str(machine.bin_dir), str(Path(found.executable).parent), *path)
-    return task_environment(
+    env = task_environment(
         task,
         base=inherited(machine.environ, machine.settings.pass_env, own),
         machine_env=machine.settings.env,
@@ -98,6 +100,7 @@ def _environment(
         daemon_port=machine.daemon_port,
         slot=slot,
     )
+    return env | {ENV_ROOT: str(root.path)}
 
 
 def _disk_error(error: OSError, workspaces_root: Path) -> PrepareError:

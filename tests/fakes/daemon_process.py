@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from callboard_daemon.cli import local
 from callboard_daemon.paths import Paths, paths_for
 from callboard_daemon.state import read_record
@@ -89,6 +91,19 @@ class DaemonProcess:
 
     def log(self) -> str:
         return self.paths.log_file.read_text(errors="replace") if self.paths.log_file.exists() else ""
+
+    @staticmethod
+    def processes() -> list[str]:
+        """Command lines and environments of every daemon on this machine."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                line = process.cmdline()
+                if "callboard_daemon" in line:
+                    found.append(" ".join([*line, *process.environ().values()]))
+            except psutil.Error:
+                continue
+        return found
 
     def logged(self, text: str, task_id: str = "") -> bool:
         """Whether a log line (of this task) holds `text`."""

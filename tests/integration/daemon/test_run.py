@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+
+import httpx
 
 from callboard_wire.states import TaskStatus
 from tests.fakes.control_plane import PERSON_TOKEN, ControlPlane, Fault
@@ -144,3 +147,29 @@ def test_a_revoked_daemon_token_is_replaced_by_a_new_one(plane: ControlPlane, tm
             for token in [t for t, owner in plane.tokens.items() if owner != "person"]:
                 del plane.tokens[token]
         assert plane.wait_ended(plane.enqueue("!answer back"), timeout=30).status is TaskStatus.COMPLETED
+
+
+def test_the_agents_own_command_is_there_under_both_names_and_imports_nothing_of_the_workdir(shared: Shared) -> None:
+    plane, daemon = shared
+    task = plane.wait_ended(plane.enqueue("!write click.py raise_SystemExit_7"))
+    for name in ("callboard", "multica"):
+        command = [str(daemon.paths.bin_dir / name), "version"]
+        done = subprocess.run(command, cwd=task.work_dir, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("callboard ")
+
+
+def test_the_local_address_tells_health_and_metrics_and_ends_only_for_those_who_know_the_secret(shared: Shared) -> None:
+    plane, daemon = shared
+    plane.wait_ended(plane.enqueue("!answer counted"))
+    url = f"http://127.0.0.1:{daemon.port()}"
+    health = httpx.get(f"{url}/health").json()
+    assert (health["status"], health["pid"]) == ("running", daemon.process.pid)
+    metrics = httpx.get(f"{url}/metrics").text
+    assert 'callboard_daemon_tasks_total{end="complete"}' in metrics
+    assert "callboard_daemon_resident_bytes" in metrics
+    assert httpx.post(f"{url}/shutdown").status_code == 401
+    assert httpx.post(f"{url}/shutdown", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert httpx.get(f"{url}/shutdown").status_code == 405
+    assert httpx.get(f"{url}/nothing").status_code == 404
+    assert daemon.status() == "running"
