@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from callboard_adapters import outcome, redact
 from callboard_adapters.base import (
@@ -32,15 +31,15 @@ from callboard_adapters.base import (
     TurnResumed,
     Usage,
 )
-from callboard_adapters.messages import Message, MessageType, TokenUsage
+from callboard_adapters.clocks import Clocks
+from callboard_adapters.messages import Message, MessageType, Watchdog
 from callboard_adapters.outcome import Stopped
 from callboard_adapters.process import tree
 from callboard_adapters.process.child import Child
 from callboard_adapters.process.framing import LineFramer, LineTooLong
 from callboard_adapters.process.sweep import end_group, sweep
 from callboard_adapters.requests import Requests
-from callboard_adapters.stream import MessageStream
-from callboard_adapters.watchdogs import Watchdogs
+from callboard_adapters.run_state import RunState
 
 STDERR_TAIL = 4096  # bytes
 _DRAIN = 2.0  # seconds somebody else may hold the pipes after the leader has ended
@@ -48,23 +47,6 @@ _DRAIN_AFTER_TURN = 0.2
 _AFTER_STDOUT = 3.0  # seconds a process may live on after closing stdout
 _AFTER_CANCEL = 1.0  # seconds to exit in after the protocol has confirmed a cancel
 _MAX_STDERR_LINE = 1 << 20
-
-
-@dataclass(slots=True)
-class RunState:
-    """What outlives one process of a run."""
-
-    stream: MessageStream
-    watchdogs: Watchdogs
-    usage: dict[str, TokenUsage] = field(default_factory=dict)
-    session_id: str = ""
-    lines: int = 0
-    bytes: int = 0
-
-    def say(self, message: Message, now: float) -> bool:
-        """Pass a message on; True when the clocks must be looked at."""
-        self.stream.put(message)
-        return self.watchdogs.message(message, now)
 
 
 class Attempt:
@@ -89,8 +71,7 @@ class Attempt:
         self._deaf = False
         self._ready_seen = False
         self._grace: asyncio.TimerHandle | None = None
-        self._watch: asyncio.TimerHandle | None = None
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._clocks = Clocks(state.watchdogs, self._ran_out, self._tick)
         self.stopped: Stopped | None = None
         self.relaunch: Relaunch | None = None
         self._handlers: dict[type, Callable[..., None]] = {
@@ -98,7 +79,7 @@ class Attempt:
             Usage: self._on_usage,
             Reply: lambda o: self._write(o.data),
             CloseStdin: lambda o: self._close_stdin(),
-            Timer: self._on_timer,
+            Timer: lambda o: self._clocks.set_timer(o.name, o.seconds),
             HandshakeDone: lambda o: self._ready(),
             HandshakeStep: lambda o: self._state.watchdogs.handshake_step(self._loop.time()),
             Alive: lambda o: self._state.watchdogs.alive(self._loop.time(), o.progress),
@@ -120,7 +101,7 @@ class Attempt:
             self._child.write(self._launch.stdin)
         if not self._launch.keep_stdin:
             self._child.close_stdin()
-        self._arm()
+        self._clocks.arm()
 
     @property
     def pid(self) -> int | None:
@@ -266,7 +247,7 @@ class Attempt:
         for output in outputs:
             if type(output) is Message:
                 if self._state.say(output, now):
-                    self._arm()
+                    self._clocks.arm()
             else:
                 self._handlers[type(output)](output)
 
@@ -294,7 +275,7 @@ class Attempt:
         self._ready_seen = True
         if not self._state.watchdogs.is_ready:
             self._state.watchdogs.ready(self._loop.time())
-            self._arm()
+            self._clocks.arm()
 
     def _on_session_id(self, output: SessionId) -> None:
         if output.value and output.value != self._state.session_id:
@@ -304,17 +285,15 @@ class Attempt:
     def _on_usage(self, output: Usage) -> None:
         self._state.usage = dict(output.by_model)
 
-    def _on_timer(self, output: Timer) -> None:
-        old = self._timers.pop(output.name, None)
-        if old is not None:
-            old.cancel()
-        if output.seconds is not None:
-            self._timers[output.name] = self._loop.call_later(output.seconds, self._tick, output.name)
-
     def _tick(self, name: str) -> None:
-        self._timers.pop(name, None)
         if not self._deaf:
             self._ask(self._adapter.tick, name)
+
+    def _ran_out(self, dog: Watchdog) -> None:
+        if self.stopped is None and not self._ended_in_time:
+            self._ask(self._adapter.ran_out, dog)
+            limit = self._state.watchdogs.limit_of(dog)
+            self.stop(outcome.watchdog_stop(dog, limit, self._adapter.capabilities.name))
 
     def _on_turn_ended(self, output: TurnEnded) -> None:
         self._turn_over.set()
@@ -348,6 +327,12 @@ class Attempt:
             self._leaving = self._loop.create_task(self._leave())
         self._set_grace(self._last_turn.grace, self._wake.set)
 
+    def _disarm(self) -> None:
+        self._clocks.stop()
+        for handle in (self._grace, self._quiet):
+            if handle is not None:
+                handle.cancel()
+
     def _set_grace(self, seconds: float | None, then: Callable[[], None]) -> None:
         if self._grace is not None:
             self._grace.cancel()
@@ -372,37 +357,6 @@ class Attempt:
     def _close_stdin(self) -> None:
         if self._child is not None:
             self._child.close_stdin()
-
-    # clocks ------------------------------------------------------------------
-
-    def _arm(self) -> None:
-        """Wake up when the next clock may run out. Life only moves clocks back, so one timer is enough."""
-        upcoming = self._state.watchdogs.next()
-        if upcoming is None:
-            return
-        if self._watch is None or self._watch.cancelled() or upcoming[0] < self._watch.when():
-            if self._watch is not None:
-                self._watch.cancel()
-            self._watch = self._loop.call_at(upcoming[0], self._check)
-
-    def _check(self) -> None:
-        self._watch = None
-        upcoming = self._state.watchdogs.next()
-        if upcoming is None or self.stopped is not None or self._ended_in_time:
-            return
-        at, dog = upcoming
-        if at <= self._loop.time():
-            self._ask(self._adapter.ran_out, dog)
-            limit = self._state.watchdogs.limit_of(dog)
-            self.stop(outcome.watchdog_stop(dog, limit, self._adapter.capabilities.name))
-        else:
-            self._watch = self._loop.call_at(at, self._check)
-
-    def _disarm(self) -> None:
-        for handle in (self._watch, self._grace, self._quiet, *self._timers.values()):
-            if handle is not None:
-                handle.cancel()
-        self._timers.clear()
 
 
 async def _first(timeout: float, *events: asyncio.Event) -> None:

@@ -62,7 +62,7 @@ async def examine(
 
 async def _version(capabilities: Capabilities, path: str, env: Mapping[str, str], prefix: tuple[str, ...]) -> Finding:
     name, needed = capabilities.name, capabilities.minimum_version
-    version, text = await probe_version(path, prefix, capabilities.version_args, env=env, cwd=os.path.dirname(path))
+    version, text = await probe_version(path, prefix, capabilities.version_args, env=env, cwd=str(Path(path).parent))
     if version is None:
         flags = " ".join(capabilities.version_args)
         return Finding(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from callboard_adapters.attempt import Attempt, RunState
+from callboard_adapters.attempt import Attempt
 from callboard_adapters.base import MAX_RELAUNCHES, Adapter, Launch, Outcome, Output, ProcessExit, Relaunch, StopCause
 from callboard_adapters.messages import Message, Result, RunStatus, StreamCounts, TokenUsage
 from callboard_adapters.options import ExecOptions
@@ -15,6 +15,7 @@ from callboard_adapters.outcome import Stopped, conclude
 from callboard_adapters.process.environment import child_env
 from callboard_adapters.process.files import Written, write_files
 from callboard_adapters.requests import Requests
+from callboard_adapters.run_state import RunState
 from callboard_adapters.stream import MessageStream
 from callboard_adapters.watchdogs import Limits, Watchdogs
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, TurnResumed, Usage
+from callboard_adapters.dialects.message_usage import MessageUsage
 from callboard_adapters.dialects.ndjson import LineParser
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
@@ -24,7 +25,6 @@ SYNTHETIC = "<synthetic>"
 
 _TEXT, _THINKING, _LOG = MessageType.TEXT, MessageType.THINKING, MessageType.LOG
 _QUIET_SYSTEM = frozenset({"init", "status", "thinking_tokens", "compact_boundary", "hook_started", "hook_response"})
-_OPEN_MESSAGES = 64  # events of one message come close together; older ones are settled
 _BACKGROUND_OVER = frozenset({"completed", "failed"})
 
 
@@ -46,9 +46,7 @@ class StreamJson:
         self.dropped: list[str] = []  # background work that was killed
         self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
         self._answer_id: str | None = None
-        self._message_usage: dict[str, tuple[str, TokenUsage]] = {}  # of the latest messages
-        self._usage_total: dict[str, TokenUsage] = {}
-        self._usage_events = 0
+        self._usage = MessageUsage()
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
             "assistant": self._assistant,
@@ -98,7 +96,7 @@ class StreamJson:
         if not parent and message.get("stop_reason"):
             self.stop_reason = message["stop_reason"]
         usage = message.get("usage")
-        if usage and self._note_usage(message.get("id"), model, usage):
+        if usage and self._usage.note(message.get("id"), model, self.message_usage(usage)):
             outputs.append(Usage(self.usage_by_message()))
         return outputs
 
@@ -254,31 +252,9 @@ class StreamJson:
         shown = json.dumps(event, ensure_ascii=True, default=str)[:_UNKNOWN_SHOWN]
         return [Message(_LOG, f"unknown {what}: {shown}", level="warn" if first else "debug")]
 
-    # usage by message, for runs that end without a result -------------------------------
-
-    def _note_usage(self, message_id: str | None, model: str, usage: dict[str, Any]) -> bool:
-        """Count a message's usage once, whatever number of events repeats it. True when it was news."""
-        self._usage_events += 1
-        key = message_id or f"#{self._usage_events}"
-        new = self.message_usage(usage)
-        old = self._message_usage.get(key)
-        if old == (model, new):
-            return False
-        if old is not None:
-            self._add_usage(old[0], _negative(old[1]))
-        elif len(self._message_usage) >= _OPEN_MESSAGES:
-            del self._message_usage[next(iter(self._message_usage))]
-        self._message_usage[key] = (model, new)
-        self._add_usage(model, new)
-        return True
-
-    def _add_usage(self, model: str, usage: TokenUsage) -> None:
-        name = model or self.model or "unknown"
-        self._usage_total[name] = self._usage_total.get(name, TokenUsage()) + usage
-
     def usage_by_message(self) -> dict[str, TokenUsage]:
-        """The sum over messages, per model. Output tokens are a lower bound: they are stated as a message begins."""
-        return {model: usage for model, usage in self._usage_total.items() if usage.tokens}
+        """The sum over messages, per model, for runs that end without a result."""
+        return self._usage.by_model(self.model)
 
     # hooks -----------------------------------------------------------------------
 
@@ -350,12 +326,6 @@ def anthropic_usage(usage: dict[str, Any]) -> TokenUsage:
 def count(value: Any) -> int:
     """A token count; whatever is not a number ≥ 0 is 0."""
     return int(value) if isinstance(value, int | float) and value == value and 0 <= value < 2**53 else 0
-
-
-def _negative(usage: TokenUsage) -> TokenUsage:
-    return TokenUsage(
-        -usage.input_tokens, -usage.output_tokens, -usage.cache_read_tokens, -usage.cache_write_tokens, None
-    )
 
 
 def _mapping(value: Any) -> dict[str, Any] | None:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from callboard_adapters import BackendConfig, ExecOptions, Message, Result, Session, create_backend
+from callboard_adapters import Backend, BackendConfig, ExecOptions, Message, Result, Session
+from callboard_adapters.claude import ClaudeAdapter
 from tests.fakes.cli import fake_cli
+
+
+class Impatient(ClaudeAdapter):
+    """claude, with less patience between the rungs of the ladder."""
+
+    capabilities = replace(
+        ClaudeAdapter.capabilities,
+        timeouts=replace(ClaudeAdapter.capabilities.timeouts, cancel_grace=0.5, term_grace=1.0),
+    )
 
 
 @dataclass
@@ -23,11 +33,11 @@ class Ended:
         return [m for m in self.messages if m.type == kind]
 
 
-async def start(folder: Path, body: str, prompt: str = "hello", provider: str = "claude", **options: Any) -> Session:
-    cli = fake_cli(folder, body, provider)
+async def start(folder: Path, body: str, prompt: str = "hello", **options: Any) -> Session:
+    cli = fake_cli(folder, body)
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), "IS_SANDBOX": "1", "LANG": "C.UTF-8"}
     env |= options.pop("env", {})
-    backend = create_backend(provider, BackendConfig(executable=cli, env=env))
+    backend = Backend(Impatient, BackendConfig(executable=cli, env=env))
     return await backend.execute(prompt, ExecOptions(**{"cwd": folder, "timeout": 30, **options}))
 
 
