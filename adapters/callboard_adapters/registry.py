@@ -19,6 +19,7 @@ BUILT_IN = {
     "echo": "callboard_adapters.echo:EchoAdapter",
     "copilot": "callboard_adapters.copilot:CopilotAdapter",
     "deveco": "callboard_adapters.deveco:DevecoAdapter",
+    "openclaw": "callboard_adapters.openclaw:OpenclawAdapter",
     "opencode": "callboard_adapters.opencode:OpencodeAdapter",
     "pi": "callboard_adapters.pi:PiAdapter",
     "grok": "callboard_adapters.grok:GrokAdapter",

@@ -140,8 +140,8 @@ OVERRIDES: Mapping[str, Mapping[Case, Want | Excluded]] = {
         Case.WRITE: replace(DEFAULTS[Case.WRITE], timeout=_SLOW),
         Case.THINKING: replace(_SLOW_HELLO, shown=False),
         Case.RESUME: replace(DEFAULTS[Case.RESUME], timeout=_SLOW),
-        # An unknown id silently starts a new session under that id; nothing in its output betrays it.
-        Case.RESUME_BOGUS: _SLOW_HELLO,
+        # An unknown id silently starts a new session under that id; its empty history betrays it.
+        Case.RESUME_BOGUS: replace(_SLOW_HELLO, rejected=True),
         # It benches the key and says "disabled after a provider auth/billing failure": either reason is right.
         Case.UNAUTHORIZED: replace(
             _FAILED, reasons=(FailureReason.AUTH, FailureReason.QUOTA), session=False, timeout=_SLOW

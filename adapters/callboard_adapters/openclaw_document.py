@@ -1,0 +1,212 @@
+"""Finds OpenClaw's one JSON document among its log lines, and reads it.
+
+The document is printed at the very end, indented over some four hundred lines, with plugins' log lines before and after
+it; builds before 2026.5.5 printed it on stderr. Older still are single events, one a line. What is no part of any of
+these is never an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from callboard_adapters import failures
+from callboard_adapters.base import ProcessExit
+from callboard_adapters.dialects.stream_json import count, flatten
+from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
+from callboard_wire.failures import FailureReason
+
+_LONGEST = 64 << 20  # bytes of a document; one that is longer is given up
+_PLAIN_KEPT = 1 << 20  # bytes of other lines kept
+_LOG_LINE = re.compile(r"\s*(\[[^\]]*\]|\d{4}-\d\d-\d\dT|\d\d:\d\d:\d\d)")
+_JSON_LINE = re.compile(r"\s*[{}\[\]\"]")
+_BENCHED = re.compile(r"auth/billing failure|authentication source|no api key|temporarily disabled", re.IGNORECASE)
+_BILLING = re.compile(r"billing error", re.IGNORECASE)
+_SLOW = re.compile(r"request timed out|fetch failed|terminated", re.IGNORECASE)
+_KINDS = {
+    "context_overflow": FailureReason.CONTEXT_OVERFLOW,
+    "incomplete_turn": FailureReason.EMPTY_OUTPUT,
+}
+_TICKS = 10**10  # per US dollar
+_INPUT = ("input", "inputTokens", "input_tokens")
+_OUTPUT = ("output", "outputTokens", "output_tokens")
+_READ = ("cacheRead", "cachedInputTokens", "cached_input_tokens", "cache_read", "cache_read_input_tokens")
+_WRITTEN = ("cacheWrite", "cacheCreationInputTokens", "cache_creation_input_tokens", "cache_write")
+
+
+class Finder:
+    """Takes the lines of one pipe; `feed` gives each JSON object that a line completes."""
+
+    def __init__(self) -> None:
+        self._open: list[bytes] = []
+        self._size = 0
+        self._plain: list[str] = []
+        self._plain_size = 0
+        self.noise = 0
+
+    def feed(self, line: bytes) -> dict[str, Any] | None:
+        """An object that ended with this line, else None."""
+        if not self._open:
+            if not line.startswith(b"{"):
+                self._keep(line)
+                return None
+            whole = _object(line)
+            if whole is not None:
+                return whole
+        elif line.startswith(b"{") and (restarted := _object(line)) is not None:
+            self._give_up()  # what was open is not JSON, this line is
+            return restarted
+        self._open.append(line)
+        self._size += len(line) + 1
+        if line.startswith(b"}"):
+            value = _object(b"\n".join(self._open))
+            if value is not None:
+                self._open, self._size = [], 0
+                return value
+        if self._size > _LONGEST:
+            self._give_up()
+        return None
+
+    def leftover(self) -> dict[str, Any] | None:
+        """The object in lines that never closed a document by themselves: brackets may stand in odd places."""
+        text = b"\n".join(self._open).decode("utf-8", "replace")
+        self._give_up()
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text)
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def plain(self) -> str:
+        """What was printed besides logs, when none of it looks like JSON; else "": a broken document is no answer."""
+        lines = [line for line in self._plain if not _LOG_LINE.match(line)]
+        if any(_JSON_LINE.match(line) for line in lines):
+            return ""
+        return "\n".join(lines).strip()
+
+    def _keep(self, line: bytes) -> None:
+        if line.strip():
+            self.noise += 1
+        if self._plain_size < _PLAIN_KEPT:
+            self._plain.append(line[:_PLAIN_KEPT].decode("utf-8", "replace"))
+            self._plain_size += len(line) + 1
+
+    def _give_up(self) -> None:
+        for line in self._open:
+            self._keep(line)
+        self._open, self._size = [], 0
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The result document in the words of this library."""
+
+    texts: tuple[str, ...] = ()
+    error: str = ""  # "" when it holds an answer
+    kind: str = ""  # the CLI's own word for the error
+    session_id: str = ""
+    model: str = ""
+    usage: TokenUsage | None = None
+    aborted: bool = False
+    began_empty: bool = False  # the conversation had no message before this turn
+
+    def messages(self) -> list[Message]:
+        """What the user sees of it."""
+        said = [Message(MessageType.TEXT, text) for text in self.texts]
+        return [*said, Message(MessageType.ERROR, self.error)] if self.error else said
+
+    @property
+    def answer(self) -> str:
+        """The payloads as one text; blocks that bring no space of their own are paragraphs."""
+        whole = ""
+        for text in self.texts:
+            glued = not whole or whole[-1:].isspace() or text[:1].isspace()
+            whole += text if glued else f"\n\n{text}"
+        return whole
+
+
+def is_document(value: Mapping[str, Any]) -> bool:
+    """Whether an object is the result and not an event or something a plugin printed."""
+    if isinstance(value.get("payloads"), list) or value.get("ok") is False:
+        return True
+    meta = value.get("meta")
+    return isinstance(meta, dict) and bool(meta.get("durationMs"))
+
+
+def read(value: Mapping[str, Any]) -> Document:
+    """Read a document. Any shape is accepted; what is missing stays empty."""
+    if value.get("ok") is False:
+        refusal = _mapping(value.get("error"))
+        text = flatten(refusal.get("message") or value.get("error") or "the run failed")
+        return Document(error=text, kind=str(refusal.get("type") or ""))
+    meta = _mapping(value.get("meta"))
+    agent = _mapping(meta.get("agentMeta"))
+    payloads = value.get("payloads")
+    blocks = [p for p in payloads if isinstance(p, dict)] if isinstance(payloads, list) else []
+    said = [str(p["text"]) for p in blocks if isinstance(p.get("text"), str) and p["text"] and not p.get("isError")]
+    refused = [str(p.get("text") or "") for p in blocks if p.get("isError")]
+    problem = _mapping(meta.get("error"))
+    error = flatten(problem.get("message") or problem.get("kind") or "") or ("" if said else "\n".join(refused).strip())
+    if refused and not said and not error:
+        error = "the run failed without a text"
+    budget = _mapping(agent.get("contextBudgetStatus"))
+    usage = _usage(agent)
+    return Document(
+        texts=tuple(said),
+        error=error,
+        kind=str(problem.get("kind") or ""),
+        session_id=str(agent.get("sessionId") or ""),
+        model=str(agent.get("model") or ""),
+        usage=usage,
+        aborted=meta.get("aborted") is True,
+        began_empty=budget.get("messageCount") == 0 and budget.get("unwindowedMessageCount") == 0,
+    )
+
+
+def tokens(used: Mapping[str, Any], cost: Any = None) -> TokenUsage:
+    """Buckets under whatever name; the first that is not zero counts. They do not overlap."""
+    priced = isinstance(cost, int | float) and 0 < cost < 1e6
+
+    def first(names: Sequence[str]) -> int:
+        return next((n for name in names if (n := count(used.get(name)))), 0)
+
+    ticks = round(float(cost) * _TICKS) if priced else None
+    return TokenUsage(first(_INPUT), first(_OUTPUT), first(_READ), first(_WRITTEN), ticks)
+
+
+def classify(document: Document, exit: ProcessExit) -> FailureDetail:
+    """Why the run in `document` failed: OpenClaw has a sentence and for some errors a word of its own."""
+    found = failures.classify(document.error, exit)
+    if document.kind in _KINDS and found.reason is FailureReason.UNKNOWN:
+        return replace(found, reason=_KINDS[document.kind], provider_code=document.kind)
+    for pattern, reason in (
+        (_BENCHED, FailureReason.AUTH),
+        (_BILLING, FailureReason.QUOTA),
+        (_SLOW, FailureReason.NETWORK),
+    ):
+        if found.reason is FailureReason.UNKNOWN and pattern.search(document.error):
+            return replace(found, reason=reason)
+    return found
+
+
+def _usage(agent: Mapping[str, Any]) -> TokenUsage | None:
+    used = agent.get("usage")  # of the run; `lastCallUsage` is of its last call
+    if not isinstance(used, dict):
+        return None
+    cost = agent.get("costUsd")
+    return tokens(used, cost if cost is not None else _mapping(used.get("cost")).get("total"))
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
