@@ -85,7 +85,8 @@ def raised(world: World, folder: Path) -> Iterator[Stage]:
             ["daemon", "start", "--foreground"], _daemon_env(world, folder, url, token), folder / "daemon.log"
         ):
             _runtime_online(api, world.cli.provider, folder / "daemon.log")
-            agent = _checked(api.post("/api/agents", json={"name": "scout", "provider": world.cli.provider}))
+            wanted = {"name": "scout", "provider": world.cli.provider, "model": world.model}
+            agent = _checked(api.post("/api/agents", json=wanted))
             yield Stage(api, world, agent["id"])
 
 

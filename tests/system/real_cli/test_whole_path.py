@@ -1,4 +1,8 @@
-"""The whole path with the real Claude Code: API call, gateway, daemon, adapter, CLI, and back to the API."""
+"""The whole path with real CLIs: API call, gateway, daemon, adapter, CLI, and back to the API.
+
+Claude Code goes through everything a task can meet; the others write a file and resume, which is where a daemon that
+moves their homes, folders or environment would show.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import pytest
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import TaskStatus
 from tests.fakes.model_server import ModelServer, Scenario, scenarios
+from tests.system.real_cli.expectations import PROVIDERS
 from tests.system.real_cli.install import ensure
 from tests.system.real_cli.runs import end_all, left_alive, tool_is_running
 from tests.system.real_cli.stage import Stage, raised, usage_of
@@ -20,8 +25,9 @@ from tests.system.real_cli.worlds import make_world
 
 ENDS_WITHIN = 60.0  # seconds
 ONE_CALL, TWO_CALLS = (1234, 56, 1000, 200), (3579, 123, 3000, 500)
+OTHERS = [one for one in PROVIDERS if one not in ("claude", "qoder")]  # qoder: no run without a login
 
-pytestmark = [pytest.mark.real_cli, pytest.mark.timeout(2 * ENDS_WITHIN, func_only=True)]
+pytestmark = [pytest.mark.real_cli, pytest.mark.timeout(5 * ENDS_WITHIN, func_only=True)]
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +41,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
                 yield running
         finally:
             end_all(world)
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, model: ModelServer, tmp_path: Path) -> Iterator[Stage]:
+    """A gateway and a daemon of its own for the provider of the test."""
+    world = make_world(ensure(request.param), model, tmp_path)
+    try:
+        with raised(world, tmp_path) as running:
+            yield running
+    finally:
+        end_all(world)
 
 
 def nothing_alive(stage: Stage) -> bool:
@@ -103,3 +120,18 @@ def test_a_cancel_in_the_middle_of_a_tool_ends_the_task_and_the_tool(stage: Stag
     task = stage.ended(task_id, ENDS_WITHIN)
     assert task.status is TaskStatus.CANCELLED, task
     assert nothing_alive(stage)
+
+
+@pytest.mark.parametrize("other", OTHERS, indirect=True)
+def test_any_providers_task_writes_in_its_own_folder_and_is_resumed_there(other: Stage) -> None:
+    first = other.ended(other.enqueue("SCENARIO:write please"), 2 * ENDS_WITHIN)
+    assert first.status is TaskStatus.COMPLETED, first
+    assert first.output == scenarios.FINISHED
+    assert usage_of(first) == (*TWO_CALLS[:3], 0)
+    assert Path(first.work_dir, scenarios.WRITTEN_FILE).read_text().strip() == scenarios.WRITTEN_TEXT
+    second = other.ended(other.enqueue("SCENARIO:recall please", resume_task_id=first.id), 2 * ENDS_WITHIN)
+    assert second.status is TaskStatus.COMPLETED, second
+    assert second.output == scenarios.recalled([Scenario.WRITE, Scenario.RECALL])
+    assert second.session_id == first.session_id
+    assert usage_of(second) == (*ONE_CALL[:3], 0)
+    assert nothing_alive(other)
