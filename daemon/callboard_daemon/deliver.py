@@ -44,15 +44,14 @@ class Delivered(StrEnum):
 
 
 class Delivery:
-    """`on_state` gets every answer about the task. One `run` per delivery; `wake` may be called at any time."""
+    """One `run` per delivery; `wake` may be called at any time. `on_state` may be set, and gets every answer about
+    the task; `heard_at` is when the last one came (monotonic seconds)."""
 
-    def __init__(
-        self, control: Control, folder: RunFolder, spool: Spool, on_state: Callable[[TaskState], None]
-    ) -> None:
+    def __init__(self, control: Control, folder: RunFolder, spool: Spool) -> None:
         self._control = control
         self._folder = folder
         self._spool = spool
-        self._on_state = on_state
+        self.on_state: Callable[[TaskState], None] = lambda _: None
         self._wake = asyncio.Event()
         self._pinned = ""
         self._server_has = 0
@@ -154,7 +153,7 @@ class Delivery:
         """The answer, however long the network takes. A refused token is waited out: it is renewed elsewhere."""
         state = await retrying(ask, until=worth_another_try, on_failure=_note)
         self.heard_at = time.monotonic()
-        self._on_state(state)
+        self.on_state(state)
         return state
 
 

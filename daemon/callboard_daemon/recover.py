@@ -58,7 +58,7 @@ async def recover_orphans(control: Control, runtime_ids: list[str], keep: list[s
 
 async def deliver_leftover(control: Control, run: RunFolder, spool_limit: int) -> None:
     """Say what the predecessor could not, for as long as it takes; then nothing of the run is left here."""
-    delivery = Delivery(control, run, Spool(run.spool_file, spool_limit), lambda _: None)
+    delivery = Delivery(control, run, Spool(run.spool_file, spool_limit))
     delivery.wake()
     how = await delivery.run()
     log.info("task %s of the previous daemon: %s", run.record.task_id, how)

@@ -30,7 +30,6 @@ from callboard_daemon.spool import Spool
 from callboard_daemon.stop import StopCause, StopSignal
 from callboard_wire.bodies import RENEW_LEASE_EVERY_S, ClaimedTask, PrepareLeaseRequest, StartRequest, TaskState
 from callboard_wire.failures import FailureReason
-from callboard_wire.states import TaskStatus
 
 log = logging.getLogger(__name__)
 
@@ -62,15 +61,13 @@ class Run:
     mask: Masker
     reporter: Reporter
     delivery: Delivery
+    confirmed: bool = False  # the server knows that the run has started: the lease is over
     over: bool = False
 
     def heard(self, state: TaskState) -> None:
-        """What the server says about the task with every answer."""
-        if self.over:
-            return
-        if state.status in (TaskStatus.COMPLETED, TaskStatus.FAILED):
-            self.stop.ask(StopCause.LOST)  # settled without us: a sweeper gave up on this machine
-        elif state.stop or state.status is TaskStatus.CANCELLED:
+        """What the server says about the task with every answer. A task it has ended in any way (cancelled, or given
+        up because this machine was away) is stopped; transcript and usage still go up, under our own claim."""
+        if not self.over and (state.stop or state.status.terminal):
             self.stop.ask(StopCause.CANCELLED)
 
 
@@ -108,8 +105,7 @@ async def run_task(
 def _open(kit: Kit, task: ClaimedTask, slot: int, folder: RunFolder, stop: StopSignal) -> Run:
     spool = Spool(folder.spool_file, kit.machine.settings.spool_limit)
     mask = Masker(secrets_of(task))
-    heard: list[Callable[[TaskState], None]] = []
-    delivery = Delivery(kit.control, folder, spool, lambda state: heard[0](state))
+    delivery = Delivery(kit.control, folder, spool)
 
     def spooled() -> None:
         kit.metrics.add("callboard_daemon_messages_total")
@@ -117,7 +113,7 @@ def _open(kit: Kit, task: ClaimedTask, slot: int, folder: RunFolder, stop: StopS
 
     reporter = Reporter(spool, mask, spooled, first_seq=spool.last_seq() + 1)
     run = Run(kit, task, slot, folder, stop, mask, reporter, delivery)
-    heard.append(run.heard)
+    delivery.on_state = run.heard
     return run
 
 
@@ -206,6 +202,7 @@ async def _start_and_run(run: Run, prepared: Prepared) -> Ran:
             run.stop.ask(StopCause.LOST)
             raise _Stopped from error
         raise PrepareError(f"the start was refused: {error}", failure_reason=FailureReason.RUNTIME_RECOVERY) from error
+    run.confirmed = True
     run.heard(started)
     if run.stop.cause is not None:
         raise _Stopped
@@ -238,14 +235,17 @@ async def _watched(run: Run) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        for task in tasks:
+            if not task.cancelled() and (bug := task.exception()) is not None:
+                log.error("a watcher of the run failed", exc_info=bug)
 
 
 async def _keep_lease(run: Run) -> None:
     task = run.task
     body = PrepareLeaseRequest(claim_id=task.claim_id, fence=task.fence)
-    while not run.folder.record.started:
+    while not run.confirmed:
         await asyncio.sleep(min(RENEW_LEASE_EVERY_S, task.lease_s / 3))
-        if not run.folder.record.started:
+        if not run.confirmed:
             await _listen(run, lambda: run.kit.control.prepare_lease(task.runtime_id, task.id, body))
 
 

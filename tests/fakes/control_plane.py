@@ -96,6 +96,11 @@ class ControlPlane:
         with self.changed:
             self._end(self.tasks[task_id], TaskStatus.CANCELLED, {})
 
+    def give_up(self, task_id: str) -> None:
+        """The sweeper believes that the machine is gone."""
+        with self.changed:
+            self._end(self.tasks[task_id], TaskStatus.FAILED, {"failure_reason": "runtime_offline"})
+
     def give_to_another(self, task_id: str) -> None:
         """Somebody else claims the task anew: the old fence is stale from here on."""
         with self.changed:
@@ -215,7 +220,7 @@ class ControlPlane:
             self._end(task, TaskStatus.FAILED, body.model_dump())
 
     def cancel_ack(self, task: FakeTask, body: bodies.CancelAckRequest) -> None:
-        if task.status != TaskStatus.CANCELLED:
+        if not task.status.terminal:
             raise Refusal(409, "wrong_state")
         task.acknowledged = body.model_dump()
 

@@ -123,6 +123,17 @@ def test_a_task_the_server_does_not_know_any_more_is_stopped(shared: Shared) -> 
     assert plane.wait_ended(plane.enqueue("!answer next")).status is TaskStatus.COMPLETED
 
 
+def test_a_task_the_server_gave_up_is_stopped_and_its_transcript_still_goes_up(shared: Shared) -> None:
+    plane, daemon = shared
+    task_id = plane.enqueue("!say one\n!usage 7 8\n!sleep 60")
+    task = plane.tasks[task_id]
+    plane.wait_for(lambda: bool(task.messages))
+    plane.give_up(task_id)
+    eventually(lambda: not list(daemon.paths.runs_dir.glob(f"{task_id}*")), timeout=20)
+    assert task.ending == {"failure_reason": "runtime_offline"}
+    assert task.text == "one"
+
+
 def test_no_more_tasks_are_claimed_than_there_are_places(plane: ControlPlane, tmp_path: Path) -> None:
     with running_daemon(tmp_path, plane.url, PERSON_TOKEN, max_concurrent_tasks="2"):
         tasks = [plane.enqueue("!sleep 0.7\n!env MULTICA_TASK_SLOT") for _ in range(4)]
