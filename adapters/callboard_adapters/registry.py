@@ -14,6 +14,7 @@ from callboard_adapters.errors import ProviderClash, UnknownProvider
 
 GROUP = "callboard.adapters"
 BUILT_IN = {
+    "antigravity": "callboard_adapters.antigravity:AntigravityAdapter",
     "claude": "callboard_adapters.claude:ClaudeAdapter",
     "codex": "callboard_adapters.codex:CodexAdapter",
     "echo": "callboard_adapters.echo:EchoAdapter",
