@@ -182,6 +182,14 @@ def test_a_success_that_is_an_error_fails_with_its_text_and_status():
     assert forbidden.failure.reason is FailureReason.AUTH
 
 
+def test_a_refused_quota_says_when_it_begins_anew():
+    said = Said().init()
+    resets_at = said.adapter.context.started_at + 3600
+    said.event(type="rate_limit_event", rate_limit_info={"status": "rejected", "resetsAt": resets_at})
+    failure = said.result("You've hit your limit", is_error=True, api_error_status=429).finish().failure
+    assert (failure.reason, failure.retry_after_s) == (FailureReason.RATE_LIMIT, 3600)
+
+
 def test_a_blank_result_falls_back_to_the_last_answer():
     assert Said().init().text("Hello").result("").finish().output == "Hello"
 

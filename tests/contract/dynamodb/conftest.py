@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,13 +38,21 @@ def dynamo(request: pytest.FixtureRequest) -> Dynamo:
     return prepared
 
 
+@pytest.fixture(scope="session")
+def ministack_clients(ministack_endpoint: str) -> Iterator[list[Any]]:
+    made = [ministack.client(ministack_endpoint) for _ in range(4)]
+    yield made
+    for client in made:
+        client.close()
+
+
 @pytest.fixture
-def new_client(dynamo: Dynamo, request: pytest.FixtureRequest) -> Callable[[], object]:
-    """Makes further clients of the same backend, for threads."""
+def clients(dynamo: Dynamo, request: pytest.FixtureRequest) -> list[Any]:
+    """Clients of the backend for threads to share; the engine has no connections, so one serves all."""
     if dynamo.name == EMBEDDED:
-        return lambda: dynamo.client  # no connections to share: one client serves all threads
-    endpoint = request.getfixturevalue("ministack_endpoint")
-    return lambda: ministack.client(endpoint)
+        return [dynamo.client]
+    made: list[Any] = request.getfixturevalue("ministack_clients")
+    return made
 
 
 def _prepared(name: str, client: object) -> Dynamo:

@@ -17,13 +17,12 @@ LOST = {"ConditionalCheckFailedException", "TransactionCanceledException"}
 
 
 @pytest.fixture
-def race(new_client: Callable[[], Any]) -> Callable[[int, Callable[[Any, int], Any]], list[Any]]:
+def race(clients: list[Any]) -> Callable[[int, Callable[[Any, int], Any]], list[Any]]:
     """`race(count, act)` runs `act(client, number)` in that many threads that start together; their results in
     order."""
 
     def run(count: int, act: Callable[[Any, int], Any]) -> list[Any]:
         start = threading.Barrier(count)
-        clients = [new_client() for _ in range(min(count, 8))]
 
         def one(number: int) -> Any:
             start.wait(30)

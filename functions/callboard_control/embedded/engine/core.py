@@ -28,19 +28,26 @@ class _IndexWrite:
     change: IndexChange
 
 
+class Tables(dict[str, Table]):
+    """Tables by name; `tables[name]` raises ResourceNotFoundException for an unknown one."""
+
+    def __missing__(self, name: str) -> Table:
+        raise errors.table_not_found()
+
+
 class Catalogue:
     """The tables, cached. SQLite's schema version tells when anybody made or dropped one."""
 
     def __init__(self) -> None:
-        self._cached: tuple[int, dict[str, Table]] = (-1, {})
+        self._cached: tuple[int, Tables] = (-1, Tables())
 
-    def all(self, connection: sqlite3.Connection) -> dict[str, Table]:
+    def all(self, connection: sqlite3.Connection) -> Tables:
         """All tables by name, as `connection` sees them."""
         version = connection.execute("PRAGMA schema_version").fetchone()[0]
         cached, tables = self._cached
         if version != cached:
             found = connection.execute("SELECT id, name, created, spec FROM catalogue").fetchall()
-            tables = {name: schema.load(table_id, name, created, spec) for table_id, name, created, spec in found}
+            tables = Tables({name: schema.load(number, name, created, spec) for number, name, created, spec in found})
             self._cached = (version, tables)
         return tables
 
@@ -48,7 +55,7 @@ class Catalogue:
         """Read everything anew at the next look: after a rollback the same version number may come to mean another
         schema.
         """
-        self._cached = (-1, {})
+        self._cached = (-1, Tables())
 
 
 class Core:
@@ -65,10 +72,7 @@ class Core:
 
     def table(self, connection: sqlite3.Connection, name: str) -> Table:
         """The table called `name`; raises ResourceNotFoundException."""
-        table = self.catalogue.all(connection).get(name)
-        if table is None:
-            raise errors.table_not_found()
-        return table
+        return self.catalogue.all(connection)[name]
 
     def reading(self, table: Table, index: Index | None) -> AbstractContextManager[sqlite3.Connection]:
         """A connection to query `table` or `index` with: an index may answer from the past, if the injector says so."""

@@ -7,7 +7,9 @@ takes the place of the network. So retries, error classes, parsing and everythin
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import botocore
@@ -28,6 +30,7 @@ ENDPOINT = "http://engine.callboard.invalid"
 REGION = "us-east-1"
 _HANDLER = "callboard-embedded-engine"
 _JSON = "application/x-amz-json-1.0"
+_MAKING = threading.Lock()  # botocore makes one client at a time from a session
 
 
 def attach(target: Any, engine: Engine) -> None:
@@ -53,20 +56,27 @@ def _events(target: Any) -> Any:
     return getattr(target, "events", None) or target.get_component("event_emitter")
 
 
+@lru_cache(maxsize=1)
+def _session() -> Any:
+    """One session for all clients: reading botocore's service model takes ten times as long as making a client."""
+    session = botocore.session.Session()
+    session.set_credentials("callboard", "embedded")
+    return session
+
+
 def client(engine: Engine, *, retries: int = 3, parameter_validation: bool = True) -> Any:
     """A new boto3-style DynamoDB client answered by `engine`; looks for no credentials, region or config anywhere.
 
     `retries` is how often botocore tries again after throttling and lost messages (standard mode). Without
     `parameter_validation` botocore passes on what it would refuse itself, and is a little faster.
     """
-    session = botocore.session.Session()
-    session.set_credentials("callboard", "embedded")
     config = Config(
         signature_version=botocore.UNSIGNED,
         parameter_validation=parameter_validation,
         retries={"mode": "standard", "total_max_attempts": retries + 1},
     )
-    made = session.create_client("dynamodb", region_name=REGION, endpoint_url=ENDPOINT, config=config)
+    with _MAKING:
+        made = _session().create_client("dynamodb", region_name=REGION, endpoint_url=ENDPOINT, config=config)
     attach(made, engine)
     return made
 

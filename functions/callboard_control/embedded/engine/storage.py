@@ -61,13 +61,14 @@ Work = Callable[[sqlite3.Connection], Plan]
 class _Waiting:
     """One writer in the queue. `turn` is a lock used as a signal: a plain lock wakes faster than an Event."""
 
-    __slots__ = ("answer", "error", "finished", "turn", "work")
+    __slots__ = ("answer", "error", "finished", "leads", "turn", "work")
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self.answer: dict[str, Any] = {}
         self.error: BaseException | None = None
         self.finished = False
+        self.leads = False
         self.turn = threading.Lock()
         self.turn.acquire()
 
@@ -136,7 +137,11 @@ class Storage:
             leads = not self._led
             self._led = True
         if not leads:
-            waiting.turn.acquire()
+            try:
+                waiting.turn.acquire()
+            except BaseException:  # an interrupt while waiting: nobody may wait for this thread to lead
+                self._leave(waiting)
+                raise
         if not waiting.finished:
             self._lead()
         if waiting.error is not None:
@@ -171,13 +176,25 @@ class Storage:
             raise
         finally:
             with self._queue_lock:
-                heir = self._queue[0] if self._queue else None
-                self._led = heir is not None
-            if heir is not None:
-                heir.turn.release()
+                self._hand_on()
             for waiting in batch:
                 waiting.finished = True
                 waiting.turn.release()
+
+    def _hand_on(self) -> None:
+        """Give the lead to the first who waits. Called with the queue locked."""
+        heir = self._queue[0] if self._queue else None
+        self._led = heir is not None
+        if heir is not None:
+            heir.leads = True
+            heir.turn.release()
+
+    def _leave(self, waiting: _Waiting) -> None:
+        with self._queue_lock:
+            if waiting in self._queue:
+                self._queue.remove(waiting)
+                if waiting.leads:
+                    self._hand_on()
 
     def _commit(self, batch: list[_Waiting]) -> None:
         with self._writing:
@@ -229,6 +246,7 @@ class Storage:
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             connection.execute("PRAGMA cache_size = -16000")
+            connection.execute("PRAGMA journal_size_limit = 67108864")
             self._check_format(connection)
         except sqlite3.Error as error:
             connection.close()

@@ -12,7 +12,6 @@ import boto3
 import botocore.session
 import pytest
 from botocore.config import Config
-from botocore.exceptions import HTTPClientError
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UnicodeSetAttribute
 from pynamodb.connection import Connection
 from pynamodb.exceptions import PutError, TransactWriteError, UpdateError
@@ -285,12 +284,9 @@ def test_pynamodb_retries_what_was_throttled() -> None:
         assert Task.get("p", "s").sk == "s"
 
 
-def test_without_the_hook_a_client_of_ours_cannot_leave_the_machine(engine: Engine) -> None:
-    made = client(engine, retries=0)
-    made.meta.events.unregister("before-send.dynamodb", unique_id="callboard-embedded-engine-before-send.dynamodb")
-    with pytest.raises(HTTPClientError, match="the network was touched"):
-        made.list_tables()
-    assert made.meta.endpoint_url.endswith(".invalid")
+def test_a_client_of_ours_points_at_a_host_that_cannot_exist(engine: Engine) -> None:
+    """So that a request could not leave the machine even if the hook were missing."""
+    assert client(engine).meta.endpoint_url.endswith(".invalid")
 
 
 def test_config_of_the_client_is_kept(engine: Engine) -> None:

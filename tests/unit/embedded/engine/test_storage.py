@@ -195,6 +195,25 @@ def test_readers_do_not_wait_for_a_writer_of_another_process(tmp_path: Path) -> 
         assert done.is_set()
 
 
+def test_an_index_is_scanned_in_pages_without_a_gap(tmp_path: Path) -> None:
+    with Engine(tmp_path / "engine.db") as engine:
+        tables.create(engine)
+        for number in range(10):
+            tables.put(
+                engine, {**tables.key(f"p{number % 3}", str(number)), "g": {"S": f"g{number % 2}"}, "h": {"N": "1"}}
+            )
+        tables.put(engine, tables.key("not in the index"))
+        seen: list[str] = []
+        start: dict[str, object] = {}
+        while True:
+            page = engine.execute("Scan", {"TableName": tables.NAME, "IndexName": "by-g", "Limit": 3, **start})
+            seen += [item["sk"]["S"] for item in page["Items"]]
+            if "LastEvaluatedKey" not in page:
+                break
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    assert sorted(seen) == list("0123456789")
+
+
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("start", [True, False])
 @pytest.mark.parametrize("index", [None, "by-g", "keys-only"])

@@ -115,8 +115,9 @@ def batch_write_item(core: Core, request: Mapping[str, Any], *, unprocessed: boo
         changes: list[rows.Change] = []
         seen: set[tuple[str, keys.RowKey]] = set()
         size = 0
+        tables = core.catalogue.all(connection)
         for position, (write, _) in enumerate(asked):
-            table = core.table(connection, write.table_name)
+            table = tables[write.table_name]
             key = write.locate(table)
             if (table.name, key) in seen:
                 raise validation(_DUPLICATES)

@@ -9,7 +9,7 @@ from typing import Any
 
 from callboard_control.embedded.engine import capacity, key_conditions, keys, params, rows, schema, values
 from callboard_control.embedded.engine.core import Core
-from callboard_control.embedded.engine.errors import bad_value, serialization, table_not_found, validation
+from callboard_control.embedded.engine.errors import bad_value, serialization, validation
 from callboard_control.embedded.engine.expressions import conditions, syntax
 from callboard_control.embedded.engine.expressions.projections import project
 from callboard_control.embedded.engine.expressions.scope import Scope
@@ -147,9 +147,7 @@ def _check_select(select: str | None, index_name: str | None, *, has_projection:
 
 def _target(core: Core, reading: _Reading) -> tuple[Table, Index | None]:
     with core.storage.read() as connection:
-        table = core.catalogue.all(connection).get(reading.table_name)
-    if table is None:
-        raise table_not_found()
+        table = core.table(connection, reading.table_name)
     if reading.index_name is None:
         return table, None
     index = table.index(reading.index_name)

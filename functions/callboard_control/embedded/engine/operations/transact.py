@@ -99,8 +99,9 @@ def _located(core: Core, connection: sqlite3.Connection, asked: list[Write]) -> 
     """Where each action goes. The first that does not suit its table cancels the transaction before any is tried."""
     located: _Located = []
     seen: set[tuple[str, keys.RowKey]] = set()
+    tables = core.catalogue.all(connection)
     for position, write in enumerate(asked):
-        table = core.table(connection, write.table_name)
+        table = tables[write.table_name]
         try:
             key = write.locate(table)
         except EngineError as error:
@@ -210,8 +211,9 @@ def transact_get_items(core: Core, request: Mapping[str, Any]) -> dict[str, Any]
     size = 0
     with core.storage.read(snapshot=True) as connection:
         seen: set[tuple[str, keys.RowKey]] = set()
+        tables = core.catalogue.all(connection)
         for name, given, paths in asked:
-            table = core.table(connection, name)
+            table = tables[name]
             _, key = keys.given_key(table, given)
             if (name, key) in seen:
                 raise validation(_DUPLICATE)
