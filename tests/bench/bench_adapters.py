@@ -181,6 +181,30 @@ async def latencies() -> list[float]:
     return taken
 
 
+async def floor() -> list[float]:
+    """The same lines read by nothing but asyncio's own pipes: what this machine takes at this moment."""
+    taken: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        cli = fake_cli(Path(folder), TICKING)
+
+        async def read() -> None:
+            pipe = asyncio.subprocess.PIPE
+            child = await asyncio.create_subprocess_exec(cli, stdin=pipe, stdout=pipe)
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(b"{}\n")
+            async for line in child.stdout:
+                now = time.monotonic_ns()
+                blocks = json.loads(line).get("message", {}).get("content", [])
+                taken.extend((now - int(b["text"])) / 1e6 for b in blocks)
+                if b'"result"' in line:
+                    child.stdin.close()
+            await child.wait()
+
+        await asyncio.gather(*(read() for _ in range(SESSIONS)))
+    return taken
+
+
 async def quiet() -> tuple[float, float]:
     """(MB of our memory, percent of a core) of one run whose CLI says nothing."""
     body = "init(); time.sleep(600)"
@@ -205,8 +229,11 @@ async def quiet() -> tuple[float, float]:
 
 def main() -> Sequence[Row]:
     rows = dialect() + peer()
+    bare = asyncio.run(floor())
     taken = asyncio.run(latencies())
     rows += [
+        Row("line → message", "p50 of bare asyncio pipes", percentile(bare, 50), "ms"),
+        Row("line → message", "p99 of bare asyncio pipes", percentile(bare, 99), "ms", note="the machine's own noise"),
         Row("line → message", f"p50, {SESSIONS} sessions", percentile(taken, 50), "ms"),
         Row("line → message", f"p99, {SESSIONS} sessions", percentile(taken, 99), "ms", "≤ 2 ms"),
     ]

@@ -31,8 +31,9 @@ class LineParser:
         """The object on the line; None for a blank line and for noise (then see `notices`). Never raises."""
         try:
             value = from_json(line)
-        except ValueError:
-            value = self._second_look(line)
+        except ValueError as error:
+            # Bottomless nesting is noise: what can be read of it could still not be written out again.
+            value = None if "recursion" in str(error) else self._second_look(line)
         if type(value) is dict:
             return value
         if line.strip():

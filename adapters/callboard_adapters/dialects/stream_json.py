@@ -41,6 +41,7 @@ class StreamJson:
         self.api_code: str | None = None
         self.api_text = ""
         self.retries = 0
+        self.resets_at: float | None = None  # when the refused quota begins anew, in seconds since 1970
         self.stop_reason = ""
         self.background: dict[str, str] = {}  # id → what it does, still running
         self.dropped: list[str] = []  # background work that was killed
@@ -60,7 +61,7 @@ class StreamJson:
             "control_response": lambda _: _ALIVE,
             "control_cancel_request": lambda _: _ALIVE,
             "keep_alive": lambda _: _ALIVE,
-            "rate_limit_event": lambda _: _ALIVE,
+            "rate_limit_event": self._rate_limit,
         }
 
     def receive(self, line: bytes) -> Sequence[Output]:
@@ -194,6 +195,13 @@ class StreamJson:
         text = f"the provider said {said}: attempt {event.get('attempt', '?')} of {event.get('max_retries', '?')}{wait}"
         self.api_text = text
         return [Message(MessageType.STATUS, text, status="retrying"), *self.on_retry(event)]
+
+    def _rate_limit(self, event: dict[str, Any]) -> Sequence[Output]:
+        info = event.get("rate_limit_info") or {}
+        resets_at = info.get("resetsAt")
+        if info.get("status") == "rejected" and isinstance(resets_at, int | float):
+            self.resets_at = float(resets_at)
+        return _ALIVE
 
     def _task_over(self, event: dict[str, Any]) -> list[Output]:
         what = self.background.pop(event["task_id"], None)

@@ -135,9 +135,11 @@ class StreamJsonAdapter(Adapter):
         if result.get("subtype") == "error_max_turns":
             return FailureDetail(FailureReason.ITERATION_LIMIT, error)
         status = result.get("api_error_status")
+        resets_at = self.reader.resets_at
         return failures.classify(
             error,
             exit,
             http_status=status if type(status) is int else self.reader.api_status,
             provider_code=result.get("api_error_type") or self.reader.api_code,
+            retry_after_s=None if resets_at is None else max(0.0, resets_at - self.context.started_at),
         )
