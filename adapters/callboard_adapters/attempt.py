@@ -101,6 +101,8 @@ class Attempt:
             self._child.write(self._launch.stdin)
         if not self._launch.keep_stdin:
             self._child.close_stdin()
+        for timer in self._launch.timers:
+            self._clocks.set_timer(timer.name, timer.seconds)
         self._clocks.arm()
 
     @property

@@ -150,7 +150,8 @@ class Launch:
 
     `stdin` is written at once and concurrently with reading; then stdin is closed unless `keep_stdin`. Empty `stdin`
     without `keep_stdin` gives the child the null device. `args` never hold a secret or a line feed.
-    `notices` are messages the user sees first (a flag that was dropped, an option without effect).
+    `notices` are messages the user sees first (a flag that was dropped, an option without effect). `timers` start with
+    the process, for a CLI that says nothing for a long time.
     """
 
     args: Sequence[str]
@@ -162,6 +163,7 @@ class Launch:
     keep_stdin: bool = False
     cwd: str | None = None
     notices: Sequence[Message] = ()
+    timers: Sequence[Timer] = ()
 
 
 MAX_RELAUNCHES = 2

@@ -173,6 +173,18 @@ async def test_a_timer_ticks_when_asked_and_not_when_taken_back(tmp_path):
     assert result.output.strip() == "soon"
 
 
+async def test_a_timer_can_start_with_a_silent_process(tmp_path):
+    class Ticks(Simple):
+        def launch(self, prompt: str, options: ExecOptions) -> Launch:
+            return Launch([], keep_stdin=True, timers=[Timer("look", 0.1)])
+
+        def tick(self, timer: str) -> Sequence[Output]:
+            return [Reply(f"{timer}\n".encode())]
+
+    _, result = await run(Ticks, tmp_path, "print('done', sys.stdin.readline())")
+    assert result.output.strip() == "look"
+
+
 async def test_side_files_are_read_before_the_launch_and_after_the_exit(tmp_path):
     (tmp_path / "usage.jsonl").write_text('{"in": 1}\n')
 

@@ -12,12 +12,49 @@ from callboard_adapters.dialects.stream_json import StreamJson, count, flatten
 from callboard_adapters.messages import Message
 
 WORDS = st.sampled_from(
-    "assistant user system result log control_request error init api_retry task_started task_notification text "
-    "thinking tool_use tool_result message content rate_limit_event".split()
+    [
+        "assistant",
+        "user",
+        "system",
+        "result",
+        "log",
+        "control_request",
+        "error",
+        "init",
+        "api_retry",
+        "task_started",
+        "task_notification",
+        "text",
+        "thinking",
+        "tool_use",
+        "tool_result",
+        "message",
+        "content",
+        "rate_limit_event",
+    ]
 )
 KEYS = st.sampled_from(
-    "type subtype message content text id usage model session_id error request request_id input log task_id is_error "
-    "stop_reason parent_tool_use_id rate_limit_info".split()
+    [
+        "type",
+        "subtype",
+        "message",
+        "content",
+        "text",
+        "id",
+        "usage",
+        "model",
+        "session_id",
+        "error",
+        "request",
+        "request_id",
+        "input",
+        "log",
+        "task_id",
+        "is_error",
+        "stop_reason",
+        "parent_tool_use_id",
+        "rate_limit_info",
+    ]
 )
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS
 VALUES = st.recursive(LEAVES, lambda v: st.lists(v, max_size=3) | st.dictionaries(KEYS, v, max_size=5), max_leaves=12)
