@@ -6,8 +6,10 @@ import random
 from dataclasses import replace
 
 from callboard_adapters.base import Outcome
+from callboard_adapters.capabilities import ArgMode, PromptVia
 from callboard_adapters.conformance.suite import Bench, Case, same_end, same_outcome
 from callboard_adapters.messages import MessageType, RunStatus, Watchdog
+from callboard_adapters.options import ExecOptions
 from callboard_adapters.process.framing import MAX_LINE
 
 _CUTS = 3000  # at most this many cuts of one recording
@@ -26,6 +28,29 @@ async def plays_whole(bench: Bench) -> None:
     _, outcome = bench.pure()
     if isinstance(outcome, Outcome) and not bench.recording.side_files:
         bench.expect(outcome.output == run.result.output, "in memory and as a process the answers differ")
+
+
+async def command_line_is_safe(bench: Bench) -> None:
+    """No line feed, no prompt (unless argv is the only way) and no secret on the command line; private files go again;
+    a flag the adapter owns cannot be set by a user."""
+    caps = bench.adapter.capabilities
+    secret, prompt = "c4nary-s3cret", "first line\nsecond line"
+    server = {"command": "x", "args": [], "env": {"TOKEN": secret}}
+    options = ExecOptions(cwd="/work-dir", mcp_config={"mcpServers": {"a": server}})
+    launch = bench.launch(prompt, options)
+    argv = "\0".join(launch.args)
+    bench.expect(secret not in argv, "a secret of the MCP configuration is on the command line")
+    if caps.prompt is not PromptVia.ARGV:
+        bench.expect("\n" not in argv, "an argument holds a line feed")
+        bench.expect("second line" not in argv, "the prompt is on the command line")
+    for file in launch.files:
+        if secret.encode() in file.content:
+            bench.expect(file.mode & 0o077 == 0, f"{file.path} holds a secret and is not private")
+            bench.expect(file.after != "keep", f"{file.path} holds a secret and stays after the run")
+    for flag, mode in caps.blocked_args.items():
+        value = [] if mode is ArgMode.STANDALONE else ["c4nary-value"]
+        args = bench.launch("hello", ExecOptions(cwd="/work-dir", custom_args=[flag, *value])).args
+        bench.expect("c4nary-value" not in args, f"a user can set {flag}")
 
 
 async def cut_at_every_byte(bench: Bench) -> None:
@@ -209,6 +234,7 @@ def _watchdog(bench: Bench, failure: object, wanted: Watchdog) -> None:
 
 CASES: tuple[Case, ...] = (
     plays_whole,
+    command_line_is_safe,
     cut_at_every_byte,
     one_byte_writes,
     line_ends,

@@ -68,7 +68,7 @@ class PureRun:
     def play(self, chunks: Iterable[bytes] | None = None) -> Outcome | Relaunch:
         """Launch, feed `chunks` (None: the recording, line by line as the conversation goes), finish."""
         options = ExecOptions(cwd="/work-dir", resume_session_id=self.recording.resume)
-        self._do(self.adapter.before_launch(options))
+        self.prepare(options)
         launch = self.adapter.launch(self.recording.prompt, options)
         self.messages += launch.notices
         self._script = Script(self.recording.lines, self.recording.client, self.recording.sent_after)
@@ -84,6 +84,12 @@ class PureRun:
         exit = ProcessExit(self.recording.exit, None, None, self.turn_ended, self.recording.stderr)
         self._do(self.adapter.after_exit(exit))
         return self.adapter.finish(exit)
+
+    def prepare(self, options: ExecOptions) -> None:
+        """The adapter's own look around before a launch."""
+        self._script = Script((), (), ())
+        self._queue: list[bytes] = []
+        self._do(self.adapter.before_launch(options))
 
     def _feed(self, chunks: Iterable[bytes]) -> None:
         framer = LineFramer()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callboard_adapters.backend import Backend
-from callboard_adapters.base import Adapter, Outcome
+from callboard_adapters.base import Adapter, Launch, Outcome
 from callboard_adapters.conformance.pure import PureRun, context
 from callboard_adapters.conformance.recording import Recording
 from callboard_adapters.messages import Message, MessageType, Result
@@ -92,6 +92,13 @@ class Bench:
         self.report.ran += 1
         run = PureRun.of(self.adapter, recording or self.recording)
         return run, run.play(chunks)
+
+    def launch(self, prompt: str, options: ExecOptions) -> Launch:
+        """The command line for `prompt` and `options`, in memory."""
+        self.report.ran += 1
+        run = PureRun.of(self.adapter, self.recording)
+        run.prepare(options)
+        return run.adapter.launch(prompt, options)
 
     async def run(
         self, *, read: str = "all", cancel_after: float | None = None, options: Any = None, **how: Any
