@@ -38,7 +38,7 @@ class Recording:
     prompt: str = "hello"
     resume: str | None = None
     exit: int = 0
-    version: str = "999.0.0"
+    version: str = "9999.0.0"
     text: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Recording:
             prompt=about["prompt"],
             resume=about.get("resume"),
             exit=about.get("exit", 0),
-            version=about.get("version", "999.0.0"),
+            version=about.get("version", "9999.0.0"),
             text=about.get("text", False),
             env=about.get("env", {}),
             commands=about.get("commands", {}),
