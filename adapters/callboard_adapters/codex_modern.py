@@ -52,11 +52,17 @@ class ModernEvents:
         """Whether this notification shows that the server speaks today's protocol."""
         return note.key.startswith(("turn/", "item/")) or note.key == "error"
 
+    @staticmethod
+    def is_quiet(note: Notification) -> bool:
+        """Known, and nothing to show."""
+        return note.key.startswith(_QUIET)
+
     def receive(self, note: Notification) -> Sequence[Output]:
         handler = self._handlers.get(note.key)
         if handler is None:
-            known = note.key.startswith(_QUIET)
-            return ALIVE if known else self._shown.unheard_of(f"notification {note.method}", note.params)
+            if self.is_quiet(note):
+                return ALIVE
+            return self._shown.unheard_of(f"notification {note.method}", note.params)
         self._began = self._began or note.key.startswith(("turn/", "item/"))
         try:
             return handler(note.params)

@@ -98,8 +98,10 @@ class Turn:
             self.events = LegacyEvents(self.shown, self.usage, self.thread_id)
         elif not legacy and ModernEvents.decides(note):
             self.events = ModernEvents(self.shown, self.usage)
-        else:
+        elif legacy or ModernEvents.is_quiet(note):
             return ALIVE
+        else:
+            return self.shown.unheard_of(f"notification {note.method}", note.params)
         return [SessionId(self.thread_id), *self.events.receive(note)]
 
     def _is_ours(self, note: Notification) -> bool:
