@@ -59,6 +59,8 @@ class PureRun:
     turn_ended: bool = False
     stopped: bool = False  # the adapter asked for the end; what comes later is not heard
     turn_ends: list[bool] = field(default_factory=list)  # after each line, whether the run had been decided
+    _queue: list[bytes] = field(default_factory=list)
+    _script: Script = field(default_factory=lambda: Script((), (), ()))
     tools_open: list[int] = field(default_factory=list)  # after each line, how many tools ran
 
     @classmethod
@@ -87,8 +89,6 @@ class PureRun:
 
     def prepare(self, options: ExecOptions) -> None:
         """The adapter's own look around before a launch."""
-        self._script = Script((), (), ())
-        self._queue: list[bytes] = []
         self._do(self.adapter.before_launch(options))
 
     def _feed(self, chunks: Iterable[bytes]) -> None:
