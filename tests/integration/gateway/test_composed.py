@@ -38,14 +38,14 @@ def test_first_login_lasts_over_a_restart_and_its_secret_opens_nothing_more(tmp_
 
 
 def test_every_declared_route_reaches_its_function(tmp_path: Path) -> None:
-    """Without a token each answers 401 or refuses the body; none is unknown to the gateway."""
+    """Without a token each refuses by itself; none is unknown to the gateway, and none fails."""
     declared = {route for path in HTTP.values() for route in import_module(path).app.declared()}
     assert len(declared) > 20
     with running_gateway(tmp_path / "data") as gateway, httpx.Client(base_url=gateway.url, timeout=20) as client:
         for method, path in sorted(declared):
             answer = client.request(method, path.replace("{", "x-").replace("}", ""), json={})
-            assert answer.status_code in (401, 422), f"{method} {path}: {answer.status_code} {answer.text}"
-            assert ErrorBody.model_validate(answer.json()).error in ("unauthenticated", "validation_failed")
+            assert answer.status_code in (400, 401, 422), f"{method} {path}: {answer.status_code} {answer.text}"
+            assert ErrorBody.model_validate(answer.json()).error not in ("not_found", "route_not_found")
 
 
 @pytest.mark.parametrize(
