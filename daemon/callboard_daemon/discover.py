@@ -67,12 +67,14 @@ USUAL_FOLDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A provider that can be offered. `version` is the CLI's own words, "" when it said none."""
+    """A provider that can be offered. `version` is the CLI's own words, "" when it said none; `identity` names the
+    very file that said it."""
 
     provider: str
     executable: str
     version: str
     capabilities: Capabilities
+    identity: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,16 @@ def usual_folders(home: Path) -> list[str]:
     return folders
 
 
+def file_identity(executable: str) -> tuple[str, ...]:
+    """Changes when the CLI is replaced in place or reached through another link; () when it is gone."""
+    try:
+        real = Path(executable).resolve(strict=True)
+        found = real.stat()
+    except OSError:
+        return ()
+    return str(real), str(found.st_ino), str(found.st_size), str(found.st_mtime_ns)
+
+
 def logged_in(found: Found, environ: Mapping[str, str]) -> bool | None:
     """Whether the CLI has credentials, as far as its adapter knows how to tell; None when it does not."""
     can = found.capabilities
@@ -169,7 +181,7 @@ async def _look(name: str, settings: Settings, env: Mapping[str, str]) -> Found 
     version, text = await probe_version(executable, (), can.version_args, env=own_first, cwd=tempfile.gettempdir())
     if can.minimum_version and version and version < (parse_version(can.minimum_version) or (0, 0, 0)):
         return f"version {'.'.join(map(str, version))} is below the minimum {can.minimum_version}; update {name}"
-    return Found(name, executable, text, can)
+    return Found(name, executable, text, can, await asyncio.to_thread(file_identity, executable))
 
 
 def _existing(folders: list[str]) -> tuple[str, ...]:

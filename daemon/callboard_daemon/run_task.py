@@ -9,20 +9,22 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from callboard_adapters.errors import AdapterError, ExecutionError
 from callboard_daemon.control import Control
 from callboard_daemon.deliver import Delivered, Delivery
-from callboard_daemon.discover import Inventory
+from callboard_daemon.discover import Found
 from callboard_daemon.errors import ControlError, PrepareError
 from callboard_daemon.execenv.environment import refused_keys, secrets_of
 from callboard_daemon.execute import Ran, execute
 from callboard_daemon.finish import ending_of, ending_without_run
 from callboard_daemon.metrics import Metrics
 from callboard_daemon.prepare import Machine, Prepared, check_identity, prepare
+from callboard_daemon.rediscover import Providers, look_and_tell
+from callboard_daemon.register import Registration
 from callboard_daemon.report import Masker, Reporter
 from callboard_daemon.retry import retrying, task_lost, worth_another_try
 from callboard_daemon.runs import Ending, RunFolder
@@ -40,13 +42,13 @@ knows only when the server does not answer: holding it longer would let a broken
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What every run needs from the daemon. `providers` gives the inventory of this moment."""
+    """What every run needs from the daemon."""
 
     control: Control
     machine: Machine
     metrics: Metrics
-    providers: Callable[[], Inventory]
-    runtimes: Callable[[], Mapping[str, str]]
+    providers: Providers
+    registration: Registration
 
 
 @dataclass(slots=True)
@@ -152,19 +154,9 @@ class _Stopped(Exception):
 
 async def _prepare(run: Run) -> Prepared:
     task, machine = run.task, run.kit.machine
-    inventory = run.kit.providers()
-    provider = task.provider or run.kit.runtimes().get(task.runtime_id, "")
-    found = inventory.found.get(provider)
-    if task.runtime_id not in run.kit.runtimes():
-        raise PrepareError(
-            "this machine does not offer the task's runtime any more", failure_reason=FailureReason.RUNTIME_OFFLINE
-        )
-    if found is None:
-        why = inventory.skipped.get(provider, "it is not known here")
-        raise PrepareError(
-            f"{provider or 'the provider'} cannot run here: {why}", failure_reason=FailureReason.MISSING_EXECUTABLE
-        )
-    work = asyncio.create_task(asyncio.to_thread(prepare, task, found, inventory.path, machine, run.slot))
+    found = await _provider(run)
+    path = run.kit.providers.inventory.path
+    work = asyncio.create_task(asyncio.to_thread(prepare, task, found, path, machine, run.slot))
     stopping = asyncio.create_task(run.stop.wait())
     done, _ = await asyncio.wait(
         [work, stopping], timeout=machine.settings.prepare_timeout, return_when=asyncio.FIRST_COMPLETED
@@ -179,6 +171,23 @@ async def _prepare(run: Run) -> Prepared:
         f"the task's folder was not ready within {machine.settings.prepare_timeout:g} seconds",
         failure_reason=FailureReason.TIMEOUT,
     )
+
+
+async def _provider(run: Run) -> Found:
+    """The CLI to use, as it is on this machine now. Raises `PrepareError`."""
+    providers, known = run.kit.providers, run.kit.registration.runtimes
+    if run.task.runtime_id not in known:
+        raise PrepareError(
+            "this machine does not offer the task's runtime any more", failure_reason=FailureReason.RUNTIME_OFFLINE
+        )
+    name = run.task.provider or known[run.task.runtime_id]
+    if providers.replaced(name):
+        await look_and_tell(providers, run.kit.registration)
+    found = providers.inventory.found.get(name)
+    if found is None:
+        why = providers.inventory.skipped.get(name, "it is not known here")
+        raise PrepareError(f"{name} cannot run here: {why}", failure_reason=FailureReason.MISSING_EXECUTABLE)
+    return found
 
 
 async def _start_and_run(run: Run, prepared: Prepared) -> Ran:

@@ -20,8 +20,7 @@ from callboard_daemon.claim import keep_claiming
 from callboard_daemon.control import Control
 from callboard_daemon.credentials import read_credentials, server_of
 from callboard_daemon.deliver import Delivered
-from callboard_daemon.discover import Inventory, discover
-from callboard_daemon.errors import ControlError, NotAuthorised, NotLoggedIn, SettingError, StateError
+from callboard_daemon.errors import ControlError, NotAuthorised, SettingError, StateError
 from callboard_daemon.execenv.commands import write_commands
 from callboard_daemon.heartbeat import keep_beating
 from callboard_daemon.local_http import LocalFace, serve_locally
@@ -30,6 +29,7 @@ from callboard_daemon.metrics import Metrics
 from callboard_daemon.paths import Paths
 from callboard_daemon.prepare import Machine
 from callboard_daemon.recover import deliver_leftover, recover_orphans, settle_runs
+from callboard_daemon.rediscover import Providers, keep_discovering
 from callboard_daemon.register import Registration
 from callboard_daemon.retry import pause
 from callboard_daemon.run_task import Kit, run_task
@@ -42,7 +42,6 @@ from callboard_wire.bodies import ClaimedTask, DeregisterRequest
 
 log = logging.getLogger(__name__)
 
-DISCOVER_EVERY_S: Final = 600.0
 STOP_WITHIN_S: Final = 15.0
 """After the drain's own time: how long cancelled runs may take to end and to be reported."""
 
@@ -57,8 +56,8 @@ class Daemon:
     control: Control
     daemon_id: str
     slots: Slots
+    providers: Providers
     metrics: Metrics = field(default_factory=Metrics)
-    inventory: Inventory = field(default_factory=Inventory)
     status: str = "starting"
     detail: str = ""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -88,16 +87,24 @@ async def run_daemon(paths: Paths, settings: Settings, environ: Mapping[str, str
             control = await stack.enter_async_context(
                 Control(server, token="", version=version(), timeout=settings.http_timeout)
             )
-            daemon = Daemon(paths, settings, environ, control, daemon_id(paths), Slots(settings.max_concurrent_tasks))
+            daemon = Daemon(
+                paths,
+                settings,
+                environ,
+                control,
+                daemon_id(paths),
+                Slots(settings.max_concurrent_tasks),
+                Providers(settings, environ),
+            )
             _listen_to_signals(daemon)
             await stack.enter_async_context(_local_address(daemon, flags))
             await _live(daemon)
 
 
 async def _live(daemon: Daemon) -> None:
-    daemon.inventory = await discover(daemon.settings, daemon.environ)
-    if not daemon.inventory.found:
-        reasons = "; ".join(f"{name}: {why}" for name, why in sorted(daemon.inventory.skipped.items()))
+    await daemon.providers.look()
+    if not daemon.providers.inventory.found:
+        reasons = "; ".join(f"{name}: {why}" for name, why in sorted(daemon.providers.inventory.skipped.items()))
         raise SettingError(f"no coding-agent CLI was found on this machine ({reasons})")
     leftovers = await settle_runs(daemon.paths.runs_dir, daemon.control.server_url)
     registration = _registration(daemon)
@@ -107,10 +114,10 @@ async def _live(daemon: Daemon) -> None:
     await recover_orphans(daemon.control, sorted(registration.runtimes), keep)
     for run in leftovers:
         _deliver(daemon, deliver_leftover(daemon.control, run, daemon.settings.spool_limit))
-    kit = Kit(daemon.control, _machine(daemon), daemon.metrics, lambda: daemon.inventory, lambda: registration.runtimes)
+    kit = Kit(daemon.control, _machine(daemon), daemon.metrics, daemon.providers, registration)
     loops = [
         asyncio.create_task(keep_beating(registration)),
-        asyncio.create_task(_keep_discovering(daemon, registration)),
+        asyncio.create_task(keep_discovering(daemon.providers, registration)),
     ]
     claiming = asyncio.create_task(
         keep_claiming(
@@ -212,21 +219,6 @@ async def _deregister(daemon: Daemon, registration: Registration) -> None:
         log.info("not deregistered: %s", error)
 
 
-async def _keep_discovering(daemon: Daemon, registration: Registration) -> None:
-    """Notice CLIs that were installed or updated. One that is not found any more stays offered: a passing hiccup must
-    not take a working runtime away, and a run that really misses its CLI says so."""
-    while True:
-        await asyncio.sleep(DISCOVER_EVERY_S)
-        fresh = await discover(daemon.settings, daemon.environ)
-        found = {**daemon.inventory.found, **fresh.found}
-        if found != daemon.inventory.found:
-            daemon.inventory = Inventory(found, fresh.skipped, fresh.path)
-            try:
-                await registration.register()
-            except (ControlError, NotLoggedIn) as error:
-                log.warning("cannot register what was discovered: %s", error)
-
-
 def _registration(daemon: Daemon) -> Registration:
     def persons_token() -> str | None:
         if daemon.settings.token:
@@ -240,7 +232,7 @@ def _registration(daemon: Daemon) -> Registration:
         daemon_id=daemon.daemon_id,
         device=daemon.settings.device,
         version=version(),
-        inventory=lambda: daemon.inventory,
+        inventory=lambda: daemon.providers.inventory,
         persons_token=persons_token,
     )
 
@@ -290,8 +282,8 @@ def health(daemon: Daemon) -> dict[str, Any]:
         "uptime_s": round(time.monotonic() - daemon.started, 1),
         "slots": daemon.slots.size,
         "running_tasks": len(daemon.runs),
-        "providers": {name: found.version for name, found in sorted(daemon.inventory.found.items())},
-        "skipped": dict(sorted(daemon.inventory.skipped.items())),
+        "providers": {name: found.version for name, found in sorted(daemon.providers.inventory.found.items())},
+        "skipped": dict(sorted(daemon.providers.inventory.skipped.items())),
     }
 
 

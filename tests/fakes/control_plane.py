@@ -73,6 +73,7 @@ class ControlPlane:
         self.changed = threading.Condition(threading.RLock())
         self.tasks: dict[str, FakeTask] = {}
         self.runtimes: dict[str, str] = {}  # id → provider
+        self.versions: dict[str, str] = {}
         self.online: set[str] = set()
         self.tokens = {PERSON_TOKEN: "person"}
         self.calls: list[str] = []
@@ -134,6 +135,7 @@ class ControlPlane:
         for offer in body.runtimes:
             runtime = f"rt-{body.daemon_id[:8]}-{offer.type}"
             self.runtimes[runtime] = offer.type
+            self.versions[offer.type] = offer.version
             self.online.add(runtime)
             answer.runtimes.append(
                 bodies.RegisteredRuntime(id=runtime, name=offer.name, provider=offer.type, status="online")

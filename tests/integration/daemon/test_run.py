@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -10,6 +13,7 @@ import httpx
 from callboard_wire.states import TaskStatus
 from tests.fakes.control_plane import PERSON_TOKEN, ControlPlane, Fault
 from tests.fakes.daemon_process import DaemonProcess, eventually, running_daemon
+from tests.integration.daemon.conftest import MakeDaemon
 
 Shared = tuple[ControlPlane, DaemonProcess]
 
@@ -184,3 +188,97 @@ def test_the_local_address_tells_health_and_metrics_and_ends_only_for_those_who_
     assert httpx.get(f"{url}/shutdown").status_code == 405
     assert httpx.get(f"{url}/nothing").status_code == 404
     assert daemon.status() == "running"
+
+
+def test_the_lease_is_renewed_for_as_long_as_the_start_is_not_confirmed(shared: Shared) -> None:
+    plane, _ = shared
+    plane.fail_next("start", *[Fault.UNAVAILABLE] * 4)
+    task = plane.wait_ended(plane.enqueue("!answer ok", lease_s=0.6))
+    assert task.status is TaskStatus.COMPLETED
+    assert "prepare-lease" in task.calls
+
+
+def test_a_conversation_that_is_gone_is_begun_anew_within_the_task(shared: Shared) -> None:
+    plane, _ = shared
+    first = plane.wait_ended(plane.enqueue("!say hello"))
+    prior = {"prior_session_id": "no-such-session", "prior_work_dir": first.work_dir}
+    second = plane.wait_ended(plane.enqueue("do go on", **prior))
+    assert second.status is TaskStatus.COMPLETED
+    assert second.work_dir == first.work_dir
+    assert second.ending["retired_session_id"] == "no-such-session"
+    assert second.ending["session_id"] not in ("", "no-such-session")
+    assert "could not be resumed" in second.text
+    assert [m.seq for m in second.messages] == list(range(1, len(second.messages) + 1))
+
+
+def test_a_conversation_whose_folder_is_gone_is_not_resumed_elsewhere(shared: Shared) -> None:
+    plane, _ = shared
+    first = plane.wait_ended(plane.enqueue("!say hello"))
+    prior = {"prior_session_id": first.ending["session_id"], "prior_work_dir": "/somewhere/else/workdir"}
+    second = plane.wait_ended(plane.enqueue("go on", **prior))
+    assert second.work_dir != first.work_dir
+    assert second.ending["session_id"] != first.ending["session_id"]
+    assert "could not be resumed" in second.text
+
+
+def test_a_cli_replaced_in_place_is_used_and_told_without_a_restart(plane: ControlPlane, tmp_path: Path) -> None:
+    tool = tmp_path / "tool"
+
+    def install(version: str) -> None:
+        fresh = tmp_path / "fresh"
+        script = f'case "$*" in *--version*) echo {version};; *) exec {sys.executable} "$@";; esac'
+        fresh.write_text(f"#!/bin/sh\n{script}\n")
+        fresh.chmod(0o755)
+        fresh.replace(tool)
+
+    install("1.2.3")
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN, echo_path=str(tool)):
+        assert plane.versions == {"echo": "1.2.3"}
+        install("1.3.0")
+        assert plane.wait_ended(plane.enqueue("!answer ok")).status is TaskStatus.COMPLETED
+        plane.wait_for(lambda: plane.versions == {"echo": "1.3.0"})
+
+
+def test_proxies_of_the_config_file_reach_the_agent_in_both_spellings(plane: ControlPlane, tmp_path: Path) -> None:
+    config = tmp_path / "config" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('[env]\nHTTPS_PROXY = "http://127.0.0.1:9"\nhttp_proxy = "http://127.0.0.1:9"\n')
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN):
+        task = plane.wait_ended(plane.enqueue("!env https_proxy\n!say ;\n!env HTTP_PROXY"))
+    assert task.text == "http://127.0.0.1:9;http://127.0.0.1:9"
+
+
+def test_a_daemon_that_slept_claims_again_when_it_wakes(plane: ControlPlane, tmp_path: Path) -> None:
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN, claim_wait="1s") as daemon:
+        task_id = plane.enqueue("!sleep 1\n!answer awake")
+        plane.wait_for(lambda: plane.tasks[task_id].status is TaskStatus.RUNNING)
+        daemon.process.send_signal(signal.SIGSTOP)
+        later = plane.enqueue("!answer later")
+        time.sleep(2)
+        daemon.process.send_signal(signal.SIGCONT)
+        assert plane.wait_ended(task_id).ending["output"] == "awake"
+        assert plane.wait_ended(later).ending["output"] == "later"
+
+
+def test_a_clock_that_jumps_by_days_disturbs_nothing(
+    plane: ControlPlane, tmp_path: Path, make_daemon: MakeDaemon
+) -> None:
+    """`time.time` of the daemon's process reads its offset from a file; everything that waits must not care."""
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(
+        f"import time\nreal = time.time\ntime.time = lambda: real() + float(open({str(offset)!r}).read() or 0)\n"
+    )
+    daemon = make_daemon(claim_wait="1s", agent_timeout="60s", idle_watchdog="40s")
+    daemon.env["PYTHONPATH"] = str(tmp_path / "site")
+    daemon.start()
+    task_id = plane.enqueue("!say before\n!sleep 2\n!say after")
+    plane.wait_for(lambda: bool(plane.tasks[task_id].messages))
+    offset.write_text("200000")
+    beats = plane.count("heartbeat")
+    plane.wait_for(lambda: plane.count("heartbeat") > beats + 1)
+    offset.write_text("-400000")
+    assert plane.wait_ended(task_id).text == "beforeafter"
+    assert plane.wait_ended(plane.enqueue("!answer on")).status is TaskStatus.COMPLETED
+    daemon.stop()
