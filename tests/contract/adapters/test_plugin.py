@@ -19,20 +19,9 @@ EXAMPLE = ROOT / "examples" / "callboard-parrot"
 def test_the_example_plugin_passes_the_suite_from_outside_the_repository(tmp_path, chosen):
     package, site = tmp_path / "package", tmp_path / "site"
     shutil.copytree(EXAMPLE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    install = [
-        sys.executable,
-        "-m",
-        "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--offline",
-        "--no-deps",
-        "--no-build-isolation",
-    ]
-    subprocess.run(
-        [*install, "--python", sys.executable, "--target", str(site), str(package)], check=True, cwd=tmp_path
-    )
+    install = [sys.executable, "-m", "uv", "pip", "install", "-q", "--offline", "--no-deps", "--no-build-isolation"]
+    install += ["--python", sys.executable, "--target", str(site), str(package)]
+    subprocess.run(install, check=True, cwd=tmp_path)
     roots = [str(site), *(str(ROOT / part) for part in ("adapters", "functions"))]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(roots), "PATH": f"{site}/bin:{os.environ['PATH']}"}
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(package / "tests")]

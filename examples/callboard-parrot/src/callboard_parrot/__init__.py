@@ -59,9 +59,8 @@ class ParrotAdapter(Adapter):
 
     def finish(self, exit: ProcessExit) -> Outcome:
         if self.error:
-            return Outcome(
-                RunStatus.FAILED, error=self.error, failure=classify(self.error, exit, http_status=self.status)
-            )
+            failure = classify(self.error, exit, http_status=self.status)
+            return Outcome(RunStatus.FAILED, error=self.error, failure=failure)
         if self.ended:
             return Outcome(RunStatus.COMPLETED, self.answer)
         return Outcome(RunStatus.FAILED, error=f"parrot ended with {exit} and no answer {exit.stderr_tail}".strip())
