@@ -43,8 +43,10 @@ bench: .venv/.dev ## measure, print one table (ARGS="dispatch import" for some o
 slow: .venv/.dev ## the tests that take minutes: crashes, races, packaging
 	$(PYTEST) -m slow --timeout 1800 $(ARGS)
 
-simulate: .venv/.dev ## simulated worlds with faults, many seeds
-	$(PYTEST) -m "slow or not slow" --timeout 1800 tests/simulation $(ARGS)
+SEEDS ?= 0-49
+STEPS ?= 800
+simulate: .venv/.dev ## the storm: seeded worlds with everything going wrong (SEEDS=0-99 STEPS=800)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --steps $(STEPS)
 
 real-cli: .venv/.dev ## drive the real coding-agent CLIs against a model server on loopback
 	$(PYTEST) -m real_cli --timeout 900 tests/system $(ARGS)
