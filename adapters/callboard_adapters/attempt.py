@@ -127,7 +127,13 @@ class Attempt:
 
     def stop(self, stopped: Stopped) -> None:
         """End the process for this reason; the first reason counts, and none counts after the turn has ended."""
-        if self.stopped is None and not self._ended_in_time:
+        too_late = self._ended_in_time or (
+            # It has ended by itself, and only its last output is still on the way.
+            stopped.cause in (StopCause.CANCEL, StopCause.WATCHDOG)
+            and self._child is not None
+            and self._child.exited.is_set()
+        )
+        if self.stopped is None and not too_late:
             self.stopped = stopped
         self._wake.set()
 
@@ -175,7 +181,7 @@ class Attempt:
         closed = await child.pipes_closed(_DRAIN_AFTER_TURN if self._turn_over.is_set() or self.stopped else _DRAIN)
         await sweep(self._run_id, child.identity, self._known)
         if not closed:
-            await child.pipes_closed(_DRAIN_AFTER_TURN)
+            await child.pipes_closed(_DRAIN)  # whoever held them has just been ended
         last = self._framer.close()
         if last:
             self._line(last)

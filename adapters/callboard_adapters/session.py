@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -114,7 +114,7 @@ class Session:
         launch: Launch = self._adapter.launch(plan.prompt, plan.options)
         for notice in launch.notices:
             self._state.say(notice, self._loop.time())
-        await asyncio.to_thread(write_files, launch.files, launch.links, plan.written)
+        await _to_the_end(asyncio.to_thread(write_files, launch.files, launch.links, plan.written))
         cwd = launch.cwd or plan.cwd
         env = child_env(plan.env, launch.env, launch.env_remove, cwd, plan.run_id)
         attempt = Attempt(self._adapter, launch, self._state, plan.run_id, self._requests)
@@ -193,3 +193,13 @@ class Session:
         )
         if not self._done.done():
             self._done.set_result(result)
+
+
+async def _to_the_end(work: Coroutine[None, None, None]) -> None:
+    """Await `work` and let it finish even when we are cancelled: a thread that goes on writing cannot be undone."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

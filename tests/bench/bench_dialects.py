@@ -1,16 +1,17 @@
-"""Every adapter that reads JSON lines: its recorded events over and over, beside a bare `json.loads` of the same lines."""
+"""Every adapter that reads JSON lines: its recorded events over and over, beside a bare `json.loads` of the same."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from callboard_adapters import registry
+from callboard_adapters import ExecOptions, registry
 from callboard_adapters.base import Adapter, Alive, Output, Usage
 from callboard_adapters.conformance import Recording
-from callboard_adapters.conformance.pure import PureRun
+from callboard_adapters.conformance.pure import PureRun, context
 from callboard_adapters.messages import Message
 from callboard_adapters.process.framing import LineFramer
 from tests.bench.harness import Row, run
@@ -20,8 +21,13 @@ MEGABYTES = 20
 PREFERRED = ("tool", "write", "text", "thinking")
 
 
+@dataclass
 class Heard(PureRun):
     """Notes which lines the adapter took for nothing but news: those can be told again."""
+
+    log: list[Output] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    news: list[bool] = field(default_factory=list)
 
     def _receive(self, line: bytes) -> None:
         before = len(self.log)
@@ -36,9 +42,7 @@ class Heard(PureRun):
 
 
 def heard(adapter: type[Adapter], recording: Recording) -> Heard:
-    player = Heard.of(adapter, recording)
-    assert isinstance(player, Heard)
-    player.log, player.lines, player.news = [], [], []  # type: ignore[attr-defined]  # of this subclass
+    player = Heard(adapter(context(adapter, recording)), recording)
     player.play()
     return player
 
@@ -61,7 +65,7 @@ def measure(name: str) -> Row | None:
         return None
     last = max(i for i, fit in enumerate(player.news) if fit)
     fresh = PureRun.of(adapter, player.recording).adapter
-    fresh.launch(player.recording.prompt, options())
+    fresh.launch(player.recording.prompt, ExecOptions(cwd="/work-dir"))
     for line in player.lines[: last + 1]:
         fresh.receive(line)
     block = b"".join(line + b"\n" for line in news)
@@ -79,12 +83,6 @@ def measure(name: str) -> Row | None:
     full = time.perf_counter() - start
     note = f"{len(data) / 1e6 / full:.0f} MB/s, {len(news)} kinds of line, {len(block) // len(news)} bytes each"
     return Row(name, "of a bare json.loads loop", 100 * plain / full, "%", "≥ 60 %", note)
-
-
-def options():
-    from callboard_adapters import ExecOptions
-
-    return ExecOptions(cwd="/work-dir")
 
 
 def main() -> list[Row]:

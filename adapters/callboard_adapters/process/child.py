@@ -104,7 +104,14 @@ class Child:
         _widen(popen.stdout)
         child = cls(popen, listener)
         child._watch_exit()
-        await child._connect()
+        try:
+            await child._connect()
+        except BaseException:
+            # Cancelled, or no file descriptor left: nobody else knows of this process yet.
+            child.signal_group(signal.SIGKILL)
+            child.close()
+            child.collect()
+            raise
         return child
 
     async def _connect(self) -> None:
