@@ -128,6 +128,23 @@ def test_a_key_of_the_wrong_type_is_the_only_reason(dynamo: Dynamo) -> None:
     assert reasons[0]["Message"]
 
 
+@both()
+@pytest.mark.parametrize("verb", ["Update", "Delete", "ConditionCheck"])
+def test_a_key_that_does_not_match_is_a_reason(dynamo: Dynamo, verb: str) -> None:
+    action = {"Update": update, "Delete": delete, "ConditionCheck": check}[verb]("x")  # type: ignore[operator]  # all take a key
+    action[verb]["Key"] = {"pk": n(5)}
+    [reason] = canceled(dynamo, action)
+    assert reason == {"Code": "ValidationError", "Message": "The provided key element does not match the schema"}
+
+
+@both()
+def test_an_update_to_over_400_kilobytes_is_a_reason(dynamo: Dynamo) -> None:
+    pk = dynamo.fresh()
+    dynamo.put({"pk": s(pk), "a": s("x" * 300_000)}, SINGLE)
+    [reason] = canceled(dynamo, update(pk, "SET b = :v", s("x" * 200_000)))
+    assert reason["Code"] == "ValidationError"
+
+
 @dataclass(frozen=True)
 class Refused:
     claim: str
@@ -153,6 +170,13 @@ REFUSED = [
     Refused("an unused value is refused as a whole", [update("x", "REMOVE n")]),
     Refused("an unknown table is not found", [put("x", table="no-such-table")], "ResourceNotFoundException"),
     Refused("over 4 MB is refused", [put(f"large-{i}", v=s("x" * 399_000)) for i in range(11)]),
+]
+REFUSED += [
+    Refused("an empty key is refused as a whole", [put(""), put("x", OLD)]),
+    Refused("an empty key of an update is refused as a whole", [update("")]),
+    Refused("a put of over 400 KB is refused as a whole", [put("x", v=s("x" * 410_000))]),
+    Refused("a bad number is refused as a whole", [put("x", v=n("abc"))]),
+    Refused("an empty set is refused as a whole", [put("x", v={"SS": []})]),
 ]
 REFUSED_DIFFER = {
     **differs(

@@ -14,6 +14,14 @@ from tests.contract.dynamodb.values import Value, b, lst, m, n, s
 INVALID = "ValidationException"
 
 
+def nested(depth: int) -> Value:
+    """A string inside `depth` lists."""
+    value = s("deep")
+    for _ in range(depth):
+        value = lst(value)
+    return value
+
+
 @dataclass(frozen=True)
 class Check:
     """`after` is the item's other attributes after the update, or the error code. `before` None: there is no item
@@ -266,6 +274,9 @@ REFUSED = [
     Check("an unused value is refused", {}, "SET a = :v", {":v": n(1), ":w": n(1)}, INVALID),
     Check("a reserved word is refused", {}, "SET status = :v", {":v": n(1)}, INVALID),
     Check("remove of a value is refused", {}, "REMOVE :v", {":v": n(1)}, INVALID),
+    Check(
+        "an update to more than 32 levels is refused", {"doc": m(a=n(1))}, "SET doc.a = :v", {":v": nested(31)}, INVALID
+    ),
     Check("an index key of the wrong type is refused", {}, "SET g = :v", {":v": n(1)}, INVALID),
     Check("an empty index key is refused", {}, "SET g = :v", {":v": s("")}, INVALID),
     Check("an update to over 400 KB is refused", {"a": s("x" * 300_000)}, "SET c = a", {}, INVALID),

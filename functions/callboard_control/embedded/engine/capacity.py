@@ -2,7 +2,7 @@
 
 Writes cost 1 unit per KB of the larger of the old and the new item; an index entry likewise, and a moved entry costs
 its deletion and its insertion. Reads cost 1 unit per 4 KB, half of it when eventually consistent. In a transaction
-the table's units double; index units do not (they are written after it, by replication: measured, not documented).
+the table's units double and the index units do not: verified on AWS by others.
 """
 
 from __future__ import annotations
@@ -96,15 +96,16 @@ class Usage:
 
 
 def _report(name: str, usage: _TableUsage, capacity_mode: str, *, split: bool = False) -> dict[str, Any]:
+    # Only transactions tell reads and writes apart: verified on AWS by others.
+    kind = None if not split else "ReadCapacityUnits" if usage.reads else "WriteCapacityUnits"
     table_units = usage.reads + usage.writes
-    report: dict[str, Any] = {"TableName": name, "CapacityUnits": table_units + sum(usage.indexes.values())}
-    if split:
-        kind = "ReadCapacityUnits" if usage.reads else "WriteCapacityUnits"
-        report[kind] = report["CapacityUnits"]
+    report: dict[str, Any] = {"TableName": name, **_units(table_units + sum(usage.indexes.values()), kind)}
     if capacity_mode == "INDEXES":
-        report["Table"] = {"CapacityUnits": table_units}
+        report["Table"] = _units(table_units, kind)
         if usage.indexes:
-            report["GlobalSecondaryIndexes"] = {
-                index: {"CapacityUnits": units} for index, units in usage.indexes.items()
-            }
+            report["GlobalSecondaryIndexes"] = {index: _units(units, kind) for index, units in usage.indexes.items()}
     return report
+
+
+def _units(units: float, kind: str | None) -> dict[str, float]:
+    return {"CapacityUnits": units} if kind is None else {"CapacityUnits": units, kind: units}

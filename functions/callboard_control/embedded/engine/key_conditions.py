@@ -49,8 +49,14 @@ def key_range(condition: Condition, hash_part: KeyPart, range_part: KeyPart | No
     for term in _terms(condition):
         name = _attribute(term)
         if name in conditions:
-            raise validation("KeyConditionExpressions must only contain one condition per key")
+            raise invalid(_KIND, "KeyConditionExpressions must only contain one condition per key")
         conditions[name] = term
+    most = 1 if range_part is None else 2
+    if len(conditions) > most:
+        raise validation(
+            f"The number of query conditions ({len(conditions)}) exceeds the number of key attributes defined in the "
+            f"schema ({most})"
+        )
     if hash_part.name not in conditions:
         raise validation(f"Query condition missed key schema element: {hash_part.name}")
     hash_condition = conditions.pop(hash_part.name)
@@ -59,10 +65,9 @@ def key_range(condition: Condition, hash_part: KeyPart, range_part: KeyPart | No
     hash_key = _encoded(hash_part, _literals(hash_condition)[0])
     if not conditions:
         return KeyRange(hash_key)
-    if range_part is None or len(conditions) > 1:
-        raise validation("Query key condition not supported")
-    if range_part.name not in conditions:
-        raise validation(f"Query condition missed key schema element: {range_part.name}")
+    if range_part is None or range_part.name not in conditions:
+        missed = hash_part.name if range_part is None else range_part.name
+        raise validation(f"Query condition missed key schema element: {missed}")
     low, high = _bounds(range_part, conditions[range_part.name])
     return KeyRange(hash_key, low, high)
 

@@ -50,14 +50,18 @@ def item_key(table: Table, item: Item) -> RowKey:
 
 def row_key(table: Table, item: Mapping[str, Value]) -> RowKey:
     """The checked bytes of the key of an item whose key types are right."""
-    for part in table.keys:
-        if part.type != "N" and not item[part.name][part.type]:
-            what = "string" if part.type == "S" else "binary"
-            raise empty_key(what, f"Key: {part.name}")
+    refuse_empty(table, item)
     hash_bytes = encode(item[table.hash.name])
     range_bytes = b"" if table.range is None else encode(item[table.range.name])
     _check_sizes(hash_bytes, range_bytes)
     return hash_bytes, range_bytes
+
+
+def refuse_empty(table: Table, item: Mapping[str, Value]) -> None:
+    """Refuse an empty string or binary value of a key attribute."""
+    for part in table.keys:
+        if item.get(part.name, {}).get(part.type) == "":
+            raise empty_key("string" if part.type == "S" else "binary", f"Key: {part.name}")
 
 
 def _check_sizes(hash_bytes: bytes, range_bytes: bytes) -> None:

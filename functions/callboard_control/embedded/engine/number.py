@@ -15,7 +15,8 @@ MAX_DIGITS = 38
 MAX_MAGNITUDE = 125
 MIN_MAGNITUDE = -130
 _BIAS = 130  # puts every magnitude into one byte
-_NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,9}))?", re.ASCII)
+_EXPONENT_CHARACTERS = 19  # a signed 64-bit exponent is read and found out of range, a longer one is no number
+_NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?", re.ASCII)
 # Wide enough for any exact sum or difference of two valid numbers (about 257 digits).
 _EXACT = Context(prec=300, Emin=-999_999, Emax=999_999)
 
@@ -29,12 +30,14 @@ def normalise(text: str) -> str:
     if text.isdigit() and text.isascii() and len(text) < MAX_DIGITS and (text[0] != "0" or text == "0"):
         return text
     match = _NUMBER.fullmatch(text)
-    if match is None or not (match[2] or match[3]):
+    if match is None or not (match[2] or match[3]) or len(match[4] or "") > _EXPONENT_CHARACTERS:
         raise validation(f"The parameter cannot be converted to a numeric value: {text}")
+    written = int(match[4] or 0)
     digits = (match[2] + match[3]).lstrip("0")
     if not digits:
+        _check_range(0, written)  # seen on AWS: 0e126 is out of range
         return "0"
-    exponent = int(match[4] or 0) - len(match[3])
+    exponent = written - len(match[3])
     significant = digits.rstrip("0")
     exponent += len(digits) - len(significant)
     _check_range(len(significant), len(significant) + exponent - 1)
@@ -80,11 +83,18 @@ def sort_key(text: str) -> bytes:
 
 
 def size(text: str) -> int:
-    """Stored size in bytes: one, plus one for each two significant digits, plus one for a minus sign."""
+    """Stored size in bytes: one, plus one for each two significant digits, plus one for a minus sign.
+
+    Digits before and after the point are paired apart: measured on AWS by others, the guide's rule is coarser.
+    """
     if text == "0":
         return 1
-    negative, digits, _ = _parts(text)
-    return 1 + (len(digits) + 1) // 2 + negative
+    whole, point, fraction = text.lstrip("-").partition(".")
+    if point:
+        whole, fraction = whole.lstrip("0"), fraction if whole != "0" else fraction.lstrip("0")
+    else:
+        whole = whole.rstrip("0")
+    return 1 + (len(whole) + 1) // 2 + (len(fraction) + 1) // 2 + (text[0] == "-")
 
 
 def less(left: str, right: str) -> bool:

@@ -35,10 +35,10 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS catalogue (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, created REAL NOT NULL, spec TEXT NOT NULL
 );
-CREATE TABLE IF NOT EXISTS tokens (
-    token TEXT PRIMARY KEY, digest BLOB NOT NULL, created REAL NOT NULL
+CREATE TABLE IF NOT EXISTS request_tokens (
+    token TEXT PRIMARY KEY, digest BLOB NOT NULL, created REAL NOT NULL, repeat_units TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS tokens_by_age ON tokens (created);
+CREATE INDEX IF NOT EXISTS request_tokens_by_age ON request_tokens (created);
 """
 
 

@@ -20,10 +20,14 @@ Item = dict[str, Value]
 
 TYPES = ("S", "N", "B", "SS", "NS", "BS", "BOOL", "NULL", "L", "M")
 SET_TYPES = {"SS": "S", "NS": "N", "BS": "B"}
-MAX_DEPTH = 32
+MAX_DEPTH = 32  # the attribute itself is the first level
 MAX_ITEM_BYTES = 400 * 1024
 MAX_NAME_BYTES = 65535
-_SET_WORDS = {"SS": "string", "NS": "number", "BS": "binary"}
+_EMPTY_SET = {
+    "SS": "An string set  may not be empty",
+    "NS": "An number set  may not be empty",
+    "BS": "Binary sets should not be empty",
+}
 
 
 def kind(value: Value) -> str:
@@ -125,8 +129,25 @@ def _map(content: Any, depth: int) -> Item:
 
 
 def _check_depth(depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        raise validation("Nesting Levels have exceeded supported limits")
+    if depth + 1 >= MAX_DEPTH:
+        raise too_deep()
+
+
+def too_deep() -> EngineError:
+    """The 32 levels a document may have."""
+    return validation(
+        "Nesting Levels have exceeded supported limits: "
+        "Attributes in the item have nested levels beyond supported limit"
+    )
+
+
+def depth_of(value: Value) -> int:
+    """Levels of a checked value: 1 for a scalar, one more for each map or list around it."""
+    if "M" in value:
+        return 1 + max(map(depth_of, value["M"].values()), default=1)
+    if "L" in value:
+        return 1 + max(map(depth_of, value["L"]), default=1)
+    return 1
 
 
 def _set_of(letter: str, element: Callable[[Any], str], order: Callable[[str], Any]) -> Callable[[Any, int], list[str]]:
@@ -134,14 +155,20 @@ def _set_of(letter: str, element: Callable[[Any], str], order: Callable[[str], A
         if not isinstance(content, list | tuple):
             raise serialization(f"Unexpected value type in payload: {letter} takes a list")
         if not content:
-            raise bad_value(f"An {_SET_WORDS[letter]} set  may not be empty")
+            raise bad_value(_EMPTY_SET[letter])
         members = sorted((element(member) for member in content), key=order)
         if any(left == right for left, right in pairwise(members)):
-            shown = ", ".join(str(member) for member in content)
-            raise bad_value(f"Input collection [{shown}] contains duplicates.")
+            raise bad_value(_duplicates(letter, content))
         return members
 
     return check
+
+
+def _duplicates(letter: str, content: Any) -> str:
+    if letter == "NS":
+        return "Input collection contains duplicates."
+    shown = ", ".join(str(member) for member in content)
+    return f"Input collection [{shown}]{'of type BS' if letter == 'BS' else ''} contains duplicates."
 
 
 def set_order(letter: str) -> Callable[[str], Any]:
@@ -210,8 +237,3 @@ def size(value: Value) -> int:
 def item_size(item: Mapping[str, Value]) -> int:
     """Stored size of an item in bytes: names and values."""
     return sum(text_size(name) + size(value) for name, value in item.items())
-
-
-def too_large(message: str = "Item size has exceeded the maximum allowed size") -> EngineError:
-    """The 400 KB limit on an item."""
-    return validation(message)

@@ -70,9 +70,27 @@ def test_sums_and_differences_are_exact_or_refused(left: str, right: str) -> Non
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("0", 1), ("1", 2), ("12", 2), ("123", 3), ("-1", 3), ("100", 2), ("0.001", 2), ("1.5", 2), ("1" * 38, 20)],
+    [
+        ("0", 1),
+        ("1", 2),
+        ("12", 2),
+        ("123", 3),
+        ("-1", 3),
+        ("100", 2),
+        ("0.001", 2),
+        ("1.5", 3),
+        ("1" * 38, 20),
+        ("123456", 4),
+        ("3.14159", 5),
+        ("-3.14159", 6),
+        ("100.5", 4),
+        ("10.01", 3),
+        ("1" + "0" * 125, 2),
+    ],
 )
-def test_the_size_of_a_number_is_a_byte_for_two_digits_and_one_more(text: str, size: int) -> None:
+def test_the_size_of_a_number_is_a_byte_for_two_digits_on_each_side_of_the_point_and_one_more(
+    text: str, size: int
+) -> None:
     assert numbers.size(text) == size
 
 

@@ -42,6 +42,8 @@ def apply(actions: Iterable[Action], item: Item, *, exists: bool) -> Item:
     changed = {name: _copy(value) if name in touched else value for name, value in item.items()}
     # A list index beyond the end appends, lower indexes first. Removals come last and from the back, because indexes
     # mean positions in the old item.
+    if any(len(path.elements) - 1 + values.depth_of(value) > values.MAX_DEPTH for path, value in assigned):
+        raise values.too_deep()
     for path, value in sorted(assigned, key=lambda pair: _order(pair[0])):
         _put(changed, path, value)
     for path in sorted(removed, key=_order, reverse=True):

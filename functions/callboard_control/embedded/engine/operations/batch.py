@@ -14,6 +14,7 @@ from callboard_control.embedded.engine.expressions.scope import Scope
 from callboard_control.embedded.engine.expressions.syntax import Path
 from callboard_control.embedded.engine.operations import writes
 from callboard_control.embedded.engine.operations.writes import Write
+from callboard_control.embedded.engine.schema import Table
 from callboard_control.embedded.engine.storage import Plan
 from callboard_control.embedded.engine.values import Item
 
@@ -118,7 +119,7 @@ def batch_write_item(core: Core, request: Mapping[str, Any], *, unprocessed: boo
         tables = core.catalogue.all(connection)
         for position, (write, _) in enumerate(asked):
             table = tables[write.table_name]
-            key = write.locate(table)
+            key = _key(table, write)
             if (table.name, key) in seen:
                 raise validation(_DUPLICATES)
             seen.add((table.name, key))
@@ -133,6 +134,13 @@ def batch_write_item(core: Core, request: Mapping[str, Any], *, unprocessed: boo
         return Plan({"UnprocessedItems": _given_back(asked[done:]), **usage.many(mode)}, statements, changes)
 
     return core.storage.write(work)
+
+
+def _key(table: Table, write: Write) -> keys.RowKey:
+    """The row of a write; a batch has one message for whatever is wrong with a key's attributes."""
+    if any(part.type not in write.source.get(part.name, {}) for part in table.keys):
+        raise validation(keys.WRONG_KEY)
+    return write.locate(table)
 
 
 def _asked(request: Mapping[str, Any]) -> Iterator[tuple[Write, Mapping[str, Any]]]:

@@ -54,17 +54,17 @@ def transact_write_items(core: Core, request: Mapping[str, Any]) -> dict[str, An
 
     def work(connection: sqlite3.Connection) -> Plan:
         located = _located(core, connection, asked)
-        remembered: list[Statement] = []
-        if token is not None:
-            if _seen(connection, token, digest, core.clock()):
-                return Plan(_repeated(connection, located, mode))
-            remembered = _remember(token, digest, core.clock())
+        now = core.clock()
+        if token is not None and (seen := _seen(connection, token, digest, now)) is not None:
+            return Plan(_repeated(seen, mode))
         changes = _decide(connection, located)
         usage = capacity.Usage()
         for changed in changes:
             usage.write(changed, factor=2)
         statements = [statement for changed in changes for statement in _statements(changed)]
-        return Plan(usage.many(mode, transaction=True), [*remembered, *statements], changes)
+        if token is not None:
+            statements += _remember(token, digest, now, changes)
+        return Plan(usage.many(mode, transaction=True), statements, changes)
 
     return core.storage.write(work)
 
@@ -100,6 +100,8 @@ def _located(core: Core, connection: sqlite3.Connection, asked: list[Write]) -> 
     located: _Located = []
     seen: set[tuple[str, keys.RowKey]] = set()
     tables = core.catalogue.all(connection)
+    for write in asked:
+        keys.refuse_empty(tables[write.table_name], write.source)  # an error of the request, seen on AWS
     for position, write in enumerate(asked):
         table = tables[write.table_name]
         try:
@@ -161,32 +163,42 @@ def _digest(request: Mapping[str, Any]) -> bytes:
     return hashlib.blake2b(json.dumps(rest, sort_keys=True, default=list).encode(), digest_size=16).digest()
 
 
-def _seen(connection: sqlite3.Connection, token: str, digest: bytes, now: float) -> bool:
-    row = connection.execute("SELECT digest, created FROM tokens WHERE token = ?", (token,)).fetchone()
+def _seen(connection: sqlite3.Connection, token: str, digest: bytes, now: float) -> str | None:
+    """What is remembered of this very request, None when it is new."""
+    row = connection.execute(
+        "SELECT digest, created, repeat_units FROM request_tokens WHERE token = ?", (token,)
+    ).fetchone()
     if row is None or now - row[1] > _TOKEN_SECONDS:
-        return False
+        return None
     if row[0] != digest:
         raise EngineError(
             "IdempotentParameterMismatchException",
             "The request uses the same client token as a previous, but non-identical request. Do not reuse a client "
             "token with different requests, unless the requests are identical",
         )
-    return True
+    return str(row[2])
 
 
-def _remember(token: str, digest: bytes, now: float) -> list[Statement]:
+def _remember(token: str, digest: bytes, now: float, changes: list[Change]) -> list[Statement]:
+    """Keep the token, and what a repeat costs: reading what was written, by the sizes of the first time."""
+    units: dict[str, float] = {}
+    for changed in changes:
+        size = max(stored.size if stored else 0 for stored in (changed.before, changed.after))
+        name = changed.table.name
+        units[name] = units.get(name, 0.0) + 2 * capacity.read_units(size, consistent=True)
     return [
-        ("DELETE FROM tokens WHERE created < ?", (now - _TOKEN_SECONDS,)),
-        ("INSERT OR REPLACE INTO tokens (token, digest, created) VALUES (?, ?, ?)", (token, digest, now)),
+        ("DELETE FROM request_tokens WHERE created < ?", (now - _TOKEN_SECONDS,)),
+        (
+            "INSERT OR REPLACE INTO request_tokens (token, digest, created, repeat_units) VALUES (?, ?, ?, ?)",
+            (token, digest, now, json.dumps(units)),
+        ),
     ]
 
 
-def _repeated(connection: sqlite3.Connection, located: _Located, mode: str) -> dict[str, Any]:
-    """The answer to a repeat: it costs the reading of the items."""
+def _repeated(units: str, mode: str) -> dict[str, Any]:
     usage = capacity.Usage()
-    for _, table, key in located:
-        stored = rows.find(connection, table, key)
-        usage.read(table.name, 2 * capacity.read_units(stored.size if stored else 0, consistent=True))
+    for name, read in json.loads(units).items():
+        usage.read(name, read)
     return usage.many(mode, transaction=True)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard_control.embedded.engine import keys, params, rows, schema, values
-from callboard_control.embedded.engine.errors import bad_value, condition_failed
+from callboard_control.embedded.engine.errors import bad_value, condition_failed, validation
 from callboard_control.embedded.engine.expressions import conditions, updates
 from callboard_control.embedded.engine.expressions.scope import Scope
 from callboard_control.embedded.engine.expressions.syntax import Action, Condition
@@ -83,5 +83,8 @@ def read(verb: str, request: Mapping[str, Any]) -> Write:
     returns = params.choice(request, "ReturnValuesOnConditionCheckFailure", ("ALL_OLD", "NONE"), "NONE")
     part = "Item" if verb == PUT else "Key"
     source = values.checked_item(params.mapping(request, part))
-    payload = values.item_size(source) + scope.size
+    size = values.item_size(source)
+    if verb == PUT and size > values.MAX_ITEM_BYTES:
+        raise validation(_TOO_LARGE)
+    payload = size + scope.size
     return Write(verb, schema.table_name(request), source, condition, actions, returns == "ALL_OLD", payload)
