@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -219,6 +219,85 @@ class TokenView(Body):
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
     revoked: bool = False
+
+
+class RenewedToken(Body):
+    renewed: bool
+    expires_at: datetime | None = None
+
+
+class CreateWorkspaceRequest(Body):
+    name: Name
+
+
+class UpdateWorkspaceRequest(Body):
+    """Absent fields stay; `context` is text every agent of the workspace is given."""
+
+    name: Name = ""
+    context: str = Field("", max_length=50_000)
+    repos: list[dict[str, Any]] = Field(default_factory=list, max_length=200)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class WorkspaceView(Body):
+    id: str
+    name: str
+    context: str = ""
+    repos: list[dict[str, Any]] = Field(default_factory=list)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    role: str
+    created_at: datetime
+
+
+Role = Literal["owner", "admin", "member"]
+
+
+class MemberView(Body):
+    user_id: str
+    name: str = ""
+    role: str
+    since: datetime
+
+
+class ChangeRoleRequest(Body):
+    role: Role
+
+
+class CreateInvitationRequest(Body):
+    role: Literal["admin", "member"] = "member"
+    max_uses: int = Field(1, ge=1, le=100)
+
+
+class InvitationView(Body):
+    """`code` is shown once; whoever has it may join until it is used up or over."""
+
+    code: str
+    role: str
+    uses_left: int
+    expires_at: datetime
+
+
+class AcceptInvitationRequest(Body):
+    """With a `name` a new person is made and logged in; without one the caller joins with their own token."""
+
+    code: str = Field(min_length=1, max_length=100)
+    name: Name | None = None
+
+
+class AcceptedInvitation(Body):
+    workspace_id: str
+    role: str
+    token: str = ""
+    user_id: str = ""
+
+
+class AuditEntry(Body):
+    at_ms: int
+    actor: str
+    token_id: str = ""
+    action: str
+    thing: str
+    details: dict[str, Any] = Field(default_factory=dict)
 
 
 class MeView(Body):

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
 
 from callboard_control import ports
-from callboard_control.actor import Actor, Daemon, Person, TaskAgent
+from callboard_control.actor import Actor, Daemon, Person, TaskAgent, person
 from callboard_control.errors import Conflict, Forbidden, NotFound
+from callboard_control.identity import audit, workspaces
+from callboard_control.identity.workspaces import member_item
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
-from callboard_control.store.models import MemberItem, SystemItem, TokenItem, UserItem, WorkspaceItem
+from callboard_control.store.models import SystemItem, TokenItem, UserItem, WorkspaceItem
 from callboard_control.tasks.record import at
-from callboard_wire.api import BootstrapRequest, CreateTokenRequest, MeView, Page, TokenResponse, TokenView
+from callboard_wire.api import (
+    AcceptedInvitation,
+    AcceptInvitationRequest,
+    BootstrapRequest,
+    CreateTokenRequest,
+    MeView,
+    Page,
+    RenewedToken,
+    TokenResponse,
+    TokenView,
+)
 
 DAY_MS = 24 * 3600 * 1000
+RENEW_WITHIN_MS = 7 * DAY_MS
+RENEWED_FOR_MS = 90 * DAY_MS
 
 
 def bootstrap(request: BootstrapRequest) -> TokenResponse:
@@ -36,20 +51,13 @@ def bootstrap(request: BootstrapRequest) -> TokenResponse:
                 table.Put(SystemItem("SYS", "BOOTSTRAP", created=now), SystemItem.pk.does_not_exist()),
                 table.Put(UserItem(f"US#{user_id}", "U", name=request.name, created=now)),
                 table.Put(WorkspaceItem(keys.workspace(workspace_id), "W", name=request.workspace, created=now)),
-                table.Put(_member(user_id, workspace_id, "owner", now)),
+                table.Put(member_item(user_id, workspace_id, "owner", now)),
                 table.Put(item),
             ]
         )
     except ConditionFailed as e:
         raise Conflict("Somebody logged in a moment ago.", code="already_bootstrapped") from e
     return TokenResponse(id=token_id, token=token, user_id=user_id, workspace_id=workspace_id)
-
-
-def _member(user_id: str, workspace_id: str, role: str, now: int) -> MemberItem:
-    member = MemberItem(keys.workspace(workspace_id), f"ME#{user_id}")
-    member.user_id, member.workspace_id, member.role, member.created = user_id, workspace_id, role, now
-    member.gpk, member.gsk = f"US#{user_id}", keys.workspace(workspace_id)
-    return member
 
 
 def _mint(user_id: str, workspace_id: str, name: str, expires: int | None) -> tuple[str, str, TokenItem]:
@@ -65,10 +73,23 @@ def create_token(person: Person, request: CreateTokenRequest) -> TokenResponse:
     """A further token for the same person and workspace. Shown once."""
     expires = ports.now_ms() + request.expires_in_days * DAY_MS if request.expires_in_days else None
     token_id, token, item = _mint(person.user_id, person.workspace_id, request.name, expires)
-    table.put(item, TokenItem.pk.does_not_exist())
+    made = audit.put(person, "token_created", f"token:{token_id}", name=request.name)
+    table.transact([table.Put(item, TokenItem.pk.does_not_exist()), made])
     return TokenResponse(
         id=token_id, token=token, user_id=person.user_id, workspace_id=person.workspace_id, expires_at=at(expires)
     )
+
+
+def renew_token(person: Person) -> RenewedToken:
+    """Extend the caller's own token in place when a week or less is left; earlier, and without an end, nothing changes.
+    Several programs share one login, so the secret stays."""
+    item = table.get(TokenItem, f"TO#{person.token_id}", "T")
+    now = ports.now_ms()
+    if item is None or item.expires is None or int(item.expires) - now > RENEW_WITHIN_MS:
+        return RenewedToken(renewed=False, expires_at=at(item.expires) if item is not None else None)
+    expires = now + RENEWED_FOR_MS
+    table.update(TokenItem(item.pk, "T"), [TokenItem.expires.set(expires)], TokenItem.revoked.does_not_exist())
+    return RenewedToken(renewed=True, expires_at=at(expires))
 
 
 def list_tokens(person: Person, cursor: str | None) -> Page[TokenView]:
@@ -91,10 +112,23 @@ def list_tokens(person: Person, cursor: str | None) -> Page[TokenView]:
 def revoke_token(person: Person, token_id: str) -> None:
     """Make a token of this person useless at once. Revoking twice is fine; another person's token is not found."""
     mine = (TokenItem.user_id == person.user_id) & TokenItem.pk.exists()
+    revoked = table.Update(TokenItem(f"TO#{token_id}", "T"), [TokenItem.revoked.set(ports.now_ms())], mine)
     try:
-        table.update(TokenItem(f"TO#{token_id}", "T"), [TokenItem.revoked.set(ports.now_ms())], mine)
+        table.transact([revoked, audit.put(person, "token_revoked", f"token:{token_id}")])
     except ConditionFailed as e:
         raise NotFound.of("token", token_id) from e
+
+
+def join(request: AcceptInvitationRequest, caller: Callable[[], Actor]) -> AcceptedInvitation:
+    """Accept an invitation as a new person (with a `name`), or as whoever is calling."""
+    if request.name is None:
+        return workspaces.accept(person(caller()).user_id, request.code)
+    user_id = keys.new_id()
+    joined = workspaces.accept(user_id, request.code)
+    _, token, item = _mint(user_id, joined.workspace_id, "invitation", None)
+    now = ports.now_ms()
+    table.transact([table.Put(UserItem(f"US#{user_id}", "U", name=request.name, created=now)), table.Put(item)])
+    return joined.model_copy(update={"token": token, "user_id": user_id})
 
 
 def me(actor: Actor) -> MeView:

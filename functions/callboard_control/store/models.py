@@ -6,6 +6,8 @@
     agent      WS#<ws>        AG#<agent>
     agent name WS#<ws>        AN#<name>
     runtime    WS#<ws>        RT#<runtime>
+    audit      WS#<ws>#AUDIT  <time>#<id>
+    invitation IN#<digest>    I
     user       US#<user>      U
     token      TO#<token>     T             US#<user>#TO / <token>
     daemon     DM#<daemon>    D             DAEMON#<shard> / <daemon>
@@ -116,6 +118,25 @@ class TokenItem(Item):
     expires = NumberAttribute(attr_name="ex", null=True)
     revoked = NumberAttribute(attr_name="rv", null=True)
     last_used = NumberAttribute(attr_name="lu", null=True)
+
+
+class InvitationItem(Item):
+    """A link to join by; its key is the code's digest."""
+
+    workspace_id = UnicodeAttribute(attr_name="ws")
+    role = UnicodeAttribute(attr_name="ro")
+    uses_left = NumberAttribute(attr_name="ul")
+    expires = NumberAttribute(attr_name="ex")
+    created = NumberAttribute(attr_name="ct")
+
+
+class AuditItem(Item):
+    actor = UnicodeAttribute(attr_name="by")
+    token_id = UnicodeAttribute(attr_name="to", null=True)
+    action = UnicodeAttribute(attr_name="ac")
+    thing = UnicodeAttribute(attr_name="th")
+    details: JSONAttribute = JSONAttribute(attr_name="de", null=True)
+    created = NumberAttribute(attr_name="ct")
 
 
 class SystemItem(Item):

@@ -21,12 +21,13 @@ from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from callboard_control.errors import InvalidRequest
 from callboard_control.store.errors import ConditionFailed, Contended, mapped
 from callboard_control.store.models import Item
 
 M = TypeVar("M", bound=Item)
 CONTENTION_TRIES: Final = 6
-MAX_PAGE: Final = 100
+INVALID_CURSOR: Final = "invalid_cursor"
 
 
 def connection() -> Connection:
@@ -185,7 +186,7 @@ def rows(
 ) -> Rows:
     """One page of a model's partition (`source` a model) or of an index (`source` an index of it).
 
-    Raises `ValueError` for a cursor that this list did not give out.
+    Raises `InvalidRequest` ``invalid_cursor`` for one that this list did not give out.
     """
     options: dict[str, Any] = {"scan_index_forward": forward, "limit": limit, "page_size": limit}
     if consistent:
@@ -211,9 +212,11 @@ def _read_cursor(cursor: str | None, hash_key: str) -> dict[str, Any] | None:
         key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         values = {name: value["S"] for name, value in key.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise ValueError("the cursor is not one this list gave out") from e
+        raise InvalidRequest(
+            "The cursor is not one this list gave out; start again without it.", code=INVALID_CURSOR
+        ) from e
     if hash_key not in (values.get("pk"), values.get("gpk"), values.get("rpk")):
-        raise ValueError("the cursor belongs to another list")
+        raise InvalidRequest("The cursor belongs to another list; start again without it.", code=INVALID_CURSOR)
     return cast("dict[str, Any]", key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from callboard_control.actor import Person
-from callboard_control.errors import InvalidRequest, NotFound
+from callboard_control.errors import NotFound
 from callboard_control.store import keys, table
 from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
@@ -73,7 +73,13 @@ def list_tasks(
     agent_id = _agent(workspace_id, agent).id if agent else None
     views: list[TaskView] = []
     for _ in range(PAGES_AT_MOST):
-        page = _rows(workspace_id, cursor, limit - len(views))
+        page = table.rows(
+            TaskItem.list_index,
+            keys.tasks_of(workspace_id),
+            limit=max(limit - len(views), 1),
+            cursor=cursor,
+            forward=False,
+        )
         tasks = {t.id: t for t in table.get_many(TaskItem, [(row.pk, "T") for row in page.items], consistent=False)}
         ordered = [tasks[row.pk.removeprefix("TK#")] for row in page.items if row.pk.removeprefix("TK#") in tasks]
         views += [record.view(t) for t in ordered if status in (None, t.status) and agent_id in (None, t.agent_id)]
@@ -81,15 +87,6 @@ def list_tasks(
         if cursor is None or len(views) >= limit:
             break
     return Page[TaskView](items=_named(workspace_id, views), next_cursor=cursor)
-
-
-def _rows(workspace_id: str, cursor: str | None, limit: int) -> table.Rows:
-    try:
-        return table.rows(
-            TaskItem.list_index, keys.tasks_of(workspace_id), limit=max(limit, 1), cursor=cursor, forward=False
-        )
-    except ValueError as e:
-        raise InvalidRequest(f"{e}; start the list again without it.", code="invalid_cursor") from e
 
 
 def _named(workspace_id: str, views: list[TaskView]) -> list[TaskView]:

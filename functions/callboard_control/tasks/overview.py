@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from callboard_control.errors import InvalidRequest
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, MessagePack, PendingItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import invariants
@@ -53,12 +52,7 @@ def doctor(workspace_id: str, cursor: str | None) -> DoctorReport:
 
     The table moves while it is read, so an offence counts only if a second reading still shows it.
     """
-    try:
-        page = table.rows(
-            TaskItem.list_index, keys.tasks_of(workspace_id), limit=CHECK_PAGE, cursor=cursor, forward=False
-        )
-    except ValueError as e:
-        raise InvalidRequest(f"{e}; start again without it.", code="invalid_cursor") from e
+    page = table.rows(TaskItem.list_index, keys.tasks_of(workspace_id), limit=CHECK_PAGE, cursor=cursor, forward=False)
     ids = [row.pk.removeprefix("TK#") for row in page.items]
     offences = invariants.check(_picture(workspace_id, ids))
     if offences:
