@@ -18,7 +18,7 @@ from callboard_daemon.control import Control
 from callboard_daemon.deliver import Delivered, Delivery
 from callboard_daemon.discover import Found
 from callboard_daemon.errors import ControlError, PrepareError
-from callboard_daemon.execenv.environment import refused_keys, secrets_of
+from callboard_daemon.execenv.environment import secrets_of
 from callboard_daemon.execute import Ran, execute
 from callboard_daemon.finish import ending_of, ending_without_run
 from callboard_daemon.metrics import Metrics
@@ -31,6 +31,7 @@ from callboard_daemon.runs import Ending, RunFolder
 from callboard_daemon.spool import Spool
 from callboard_daemon.stop import StopCause, StopSignal
 from callboard_wire.bodies import RENEW_LEASE_EVERY_S, ClaimedTask, PrepareLeaseRequest, StartRequest, TaskState
+from callboard_wire.environment import refused_keys
 from callboard_wire.failures import FailureReason
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,6 @@ nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final
 
 from callboard_adapters.process.environment import chosen_env
 from callboard_wire.bodies import ClaimedTask
+from callboard_wire.environment import refused_keys
 
 # What a program needs to be at home on a machine. Logins of providers come from the adapters' capabilities on top.
 INHERITED: Final = (
@@ -80,12 +80,6 @@ INHERITED: Final = (
     ),
 )
 
-# A custom_env must not become the daemon's voice, move the user's home, or break the run's own arrangement.
-BLOCKED: Final = (
-    *("MULTICA_*", "CALLBOARD_*", "HOME", "PATH", "USER", "SHELL", "TERM", "TMPDIR", "TMP", "TEMP", "PWD"),
-    *("CODEX_HOME", "CURSOR_DATA_DIR", "REASONIX_STATE_HOME", "OPENCLAW_CONFIG_PATH", "OPENCLAW_INCLUDE_ROOTS"),
-)
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
@@ -104,13 +98,6 @@ def inherited(daemon_env: Mapping[str, str], more: Iterable[str] = (), adapter: 
         if name in own or (_matches(name, patterns) and not name.upper().startswith(("MULTICA_", "CALLBOARD_")))
     }
     return chosen_env(chosen)
-
-
-def refused_keys(custom_env: Mapping[str, str]) -> list[str]:
-    """The names in an agent's custom_env that it may not set, sorted. Only the names: the values are secrets."""
-    return sorted(
-        n for n, v in custom_env.items() if not _NAME.fullmatch(n) or "\0" in v or _matches(n.upper(), BLOCKED)
-    )
 
 
 def task_environment(

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from callboard_daemon.errors import PrepareError
 from callboard_daemon.execenv.brief import BEGIN, END, prompt_for, render_brief, with_block, write_brief
-from callboard_daemon.execenv.environment import inherited, refused_keys, secrets_of, task_environment
+from callboard_daemon.execenv.environment import inherited, secrets_of, task_environment
 from callboard_daemon.execenv.marker import find_marker, write_marker
 from callboard_daemon.execenv.root import open_root, task_key
 from callboard_daemon.prepare import check_identity
 from callboard_wire.bodies import ClaimedTask
+from callboard_wire.environment import refused_keys
 
 ID = "019a0000-0000-7000-8000-0123456789ab"
 
