@@ -25,8 +25,9 @@ _READY_SECONDS = 30.0
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[str]:
-    """Start ministack, yield its endpoint URL, stop it by its pid."""
+def running(folder: Path, services: str = "dynamodb", **more: str) -> Iterator[str]:
+    """Start ministack with `services` (comma-separated; "" = all) and `more` of its settings, yield its endpoint URL,
+    stop it by its pid."""
     found = version("ministack")
     if found != VERSION:
         raise RuntimeError(
@@ -41,10 +42,11 @@ def running(folder: Path) -> Iterator[str]:
         "TMPDIR": str(folder),
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
-        "SERVICES": "dynamodb",
+        "SERVICES": services,
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
         "LOG_LEVEL": "WARNING",
+        **more,
     }
     endpoint = f"http://127.0.0.1:{port}"
     with (folder / "ministack.log").open("wb") as log:
