@@ -192,3 +192,4 @@ BOGUS_SESSIONS = {
     "openclaw": "callboard-never-seen",
 }
 BOGUS_SESSION = "11111111-2222-4333-8444-555555555555"
+STARTS_UNDER_THE_REQUESTED_ID = ("openclaw",)  # the caller chooses its session ids
