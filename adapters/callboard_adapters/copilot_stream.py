@@ -104,7 +104,7 @@ class CopilotStream:
         return self._go_on() or _ALIVE
 
     def _delta(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
-        text = data["deltaContent"]
+        text = flatten(data["deltaContent"])
         if not text:
             return _ALIVE
         key, parent = str(data.get("messageId")), _parent(event, data)
@@ -141,7 +141,7 @@ class CopilotStream:
         return outputs or _ALIVE
 
     def _thought_delta(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
-        text = data["deltaContent"]
+        text = flatten(data["deltaContent"])
         key = str(data.get("reasoningId"))
         self._told[key] = self._told.get(key, 0) + len(text)
         self._thoughts += len(text)

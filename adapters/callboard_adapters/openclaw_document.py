@@ -38,7 +38,10 @@ _WRITTEN = ("cacheWrite", "cacheCreationInputTokens", "cache_creation_input_toke
 
 
 class Finder:
-    """Takes the lines of one pipe; `feed` gives each JSON object that a line completes."""
+    """Takes the lines of one pipe; `feed` gives each JSON object that a line completes.
+
+    A document begins with a lone brace and is indented: what stands at the margin inside it was written by another.
+    """
 
     def __init__(self) -> None:
         self._open: list[bytes] = []
@@ -49,26 +52,35 @@ class Finder:
 
     def feed(self, line: bytes) -> dict[str, Any] | None:
         """An object that ended with this line, else None."""
-        if not self._open:
-            if not line.startswith(b"{"):
-                self._keep(line)
-                return None
+        margin = line.rstrip(b"\r")
+        if line.startswith(b"{") and (not self._open or margin == b"{" or self._open[0].rstrip(b"\r") != b"{"):
             whole = _object(line)
+            self._give_up()  # what was open is no JSON
             if whole is not None:
                 return whole
-        elif line.startswith(b"{") and (restarted := _object(line)) is not None:
-            self._give_up()  # what was open is not JSON, this line is
-            return restarted
+        elif not self._open:
+            self._keep(line)
+            return None
         self._open.append(line)
         self._size += len(line) + 1
-        if line.startswith(b"}"):
-            value = _object(b"\n".join(self._open))
+        if margin == b"}" or (line.startswith(b"}") and self._open[0].rstrip(b"\r") != b"{"):
+            value = self._closed()
             if value is not None:
-                self._open, self._size = [], 0
                 return value
         if self._size > _LONGEST:
             self._give_up()
         return None
+
+    def _closed(self) -> dict[str, Any] | None:
+        value = _object(b"\n".join(self._open))
+        if value is None:
+            own = [x for x in self._open if x[:1] in b" \t" or x.rstrip(b"\r") in (b"{", b"}")]
+            value = _object(b"\n".join(own))
+            if value is not None:
+                self.noise += sum(1 for x in self._open if x.strip()) - len(own)
+        if value is not None:
+            self._open, self._size = [], 0
+        return value
 
     def leftover(self) -> dict[str, Any] | None:
         """The object in lines that never closed a document by themselves: brackets may stand in odd places."""

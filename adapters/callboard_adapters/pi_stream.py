@@ -113,12 +113,12 @@ class PiStream:
         part = event["assistantMessageEvent"]
         kind = part["type"]
         if kind == "text_delta":
-            delta = part["delta"]
+            delta = flatten(part["delta"])
             self._streamed["text"] += len(delta)
             shown = self._marks.feed(delta)
             return [Message(MessageType.TEXT, shown)] if shown else _ALIVE
         if kind == "thinking_delta":
-            delta = part["delta"]
+            delta = flatten(part["delta"])
             self._streamed["thinking"] += len(delta)
             return [Message(MessageType.THINKING, delta)] if delta else _ALIVE
         if kind == "text_end":

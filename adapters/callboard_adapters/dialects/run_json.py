@@ -19,7 +19,7 @@ from callboard_adapters.dialects.ndjson import LineParser
 from callboard_adapters.dialects.stream_json import count, flatten
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
-EXIT_GRACE = 10.0  # seconds between the last step and an exit; a healthy CLI needs a tenth of one
+EXIT_GRACE = 5.0  # seconds between the last step and an exit; a healthy CLI needs a tenth of one
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
 _TICKS = 10**10  # per US dollar
 _ALIVE: tuple[Output, ...] = (Alive(),)
@@ -102,11 +102,11 @@ class RunJson:
 
     def _text(self, event: dict[str, Any]) -> Sequence[Output]:
         part = event["part"]
-        text = part["text"]
+        text = flatten(part["text"])
         if part.get("synthetic") or _mapping(part.get("metadata")).get("compaction_continue"):
             # The CLI speaks to the model by itself: after a compaction it goes on with another call.
             return [*self._go_on(), Message(MessageType.LOG, text, level="debug")]
-        if type(text) is not str or not text:
+        if not text:
             return _ALIVE
         step = self._current()
         step.anything = True
@@ -115,20 +115,20 @@ class RunJson:
         return [*self._go_on(), Message(MessageType.TEXT, text)]
 
     def _reasoning(self, event: dict[str, Any]) -> Sequence[Output]:
-        text = event["part"]["text"]
+        text = flatten(event["part"]["text"])
         self._current().anything = True
         return [*self._go_on(), Message(MessageType.THINKING, text)] if text else _ALIVE
 
     def _tool_use(self, event: dict[str, Any]) -> Sequence[Output]:
         part = event["part"]
         state = part["state"]
-        call_id = part.get("callID") or ""
+        call_id = flatten(part.get("callID"))
         step = self._current()
         step.anything = True
         if not _mapping(part.get("metadata")).get("providerExecuted"):
             step.called, self.answer = True, ""
         outputs: list[Output] = [*self._go_on()]
-        tool = part.get("tool") or ""
+        tool = flatten(part.get("tool"))
         if call_id not in self._shown or not call_id:
             self._shown.add(call_id)
             given = state.get("input")

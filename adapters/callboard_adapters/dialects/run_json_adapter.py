@@ -217,7 +217,7 @@ class RunJsonAdapter(Adapter):
             f"{self.capabilities.name} fell silent after a tool: it may be waiting for an approval or an answer "
             "that nobody can give it; look for a rule that says `ask` in its configuration and its agents"
         )
-        return RunStatus.FAILED, text, FailureDetail(FailureReason.IDLE_WATCHDOG, text, provider_code="approval_wait")
+        return RunStatus.FAILED, text, FailureDetail(FailureReason.IDLE_WATCHDOG, text)
 
     def _rejected(self) -> bool:
         """Positive evidence that the requested session is gone: said before the first event, or as the only error."""
@@ -242,7 +242,7 @@ class RunJsonAdapter(Adapter):
         return RunCommand("config", ["debug", "config"], timeout=30)
 
     def _config_patterns(self) -> list[str]:
-        """Where the CLI looks for rules: its own folder, files named in the environment, each folder up from the cwd."""
+        """Where the CLI looks for rules: its own folder, files the environment names, each folder up from the cwd."""
         env, product = self.context.env, self.product
         home = env.get("XDG_CONFIG_HOME") or f"{self.context.home}/.config"
         folders = [f"{home}/{product}", env.get(f"{product.upper()}_CONFIG_DIR") or ""]
