@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from callboard_wire.bodies import MAX_PROMPT_CHARS, Body, Id, Name, UsageRow
 from callboard_wire.states import TaskStatus
@@ -144,6 +144,35 @@ class CreateAgentRequest(Body):
     mcp_config: dict[str, Any] | None = None
     max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
     max_turns: int | None = Field(None, ge=1, le=10_000)
+
+
+class UpdateAgentRequest(Body):
+    """Fields that are absent stay; null clears. ``***`` inside `mcp_config` keeps what is stored there."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Name | None = None
+    runtime_id: Id | None = None
+    description: str | None = Field(None, max_length=255)
+    instructions: str | None = Field(None, max_length=100_000)
+    model: str | None = Field(None, max_length=200)
+    thinking_level: str | None = Field(None, max_length=64)
+    custom_args: list[str] | None = Field(None, max_length=1000)
+    mcp_config: dict[str, Any] | None = None
+    max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
+    max_turns: int | None = Field(None, ge=1, le=10_000)
+
+
+class PutAgentEnv(Body):
+    """The whole map; ``****`` keeps a stored value. `version`: the one that was read, to notice another's change."""
+
+    custom_env: dict[str, str] = Field(max_length=1000)
+    version: str | None = None
+
+
+class AgentEnv(Body):
+    custom_env: dict[str, str]
+    version: str = ""
 
 
 class AgentView(Body):

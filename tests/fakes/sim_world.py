@@ -90,6 +90,7 @@ class World:
         clock: Clock | None = None,
         faults: Any = None,
         doorbell: Any = None,
+        secrets: Any = None,
         bootstrap: bool = True,
     ) -> None:
         self.clock = clock
@@ -98,6 +99,8 @@ class World:
         options: dict[str, Any] = {"bootstrap_secret": lambda: SECRET}
         if clock is not None:
             options["clock"] = clock
+        if secrets is not None:
+            options["secrets"] = secrets
         if doorbell is not None:
             options["doorbell"] = doorbell
         ports.use(ports.Ports(**options))

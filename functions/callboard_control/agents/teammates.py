@@ -23,7 +23,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
 
     Raises `Conflict` ``name_taken`` (archived agents keep theirs), `InvalidRequest`.
     """
-    _refuse_odd_name(request.name)
+    refuse_odd_name(request.name)
     runtime = machines.find_runtime(
         person.workspace_id, runtime_id=request.runtime_id, provider=request.provider and request.provider.lower()
     )
@@ -58,7 +58,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
     return item
 
 
-def _refuse_odd_name(name: str) -> None:
+def refuse_odd_name(name: str) -> None:
     """Names are shown in lists and typed on command lines: nothing invisible and nothing that turns the line around."""
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in name):
         raise InvalidRequest("A name has no control or direction characters.", code="invalid_name")

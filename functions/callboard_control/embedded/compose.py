@@ -107,8 +107,10 @@ def _open_store(folder: DataFolder) -> Engine:
 
 def _set_ports(folder: DataFolder, doorbell: LocalDoorbell) -> None:
     from callboard_control import ports
+    from callboard_control.embedded.secrets import LocalSecrets
 
-    ports.use(ports.Ports(doorbell=doorbell, bootstrap_secret=folder.bootstrap_secret))
+    secrets = LocalSecrets(folder.path / "secrets.key")
+    ports.use(ports.Ports(doorbell=doorbell, secrets=secrets, bootstrap_secret=folder.bootstrap_secret))
 
 
 def _forget_used_secret(folder: DataFolder) -> None:

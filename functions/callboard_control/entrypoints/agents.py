@@ -7,9 +7,9 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from callboard_control.actor import person
-from callboard_control.agents import teammates
+from callboard_control.agents import changes, teammates
 from callboard_control.entrypoints._http import as_handler, caller, new_app
-from callboard_wire.api import AgentView, CreateAgentRequest, Page
+from callboard_wire.api import AgentView, CreateAgentRequest, Page, UpdateAgentRequest
 
 app = new_app()
 handler = as_handler(app)
@@ -30,3 +30,26 @@ def list_agents(
 @app.get("/api/agents/<agent_id>")
 def get_agent(agent_id: str) -> AgentView:
     return teammates.view_of(caller(app).workspace_id, agent_id)
+
+
+@app.patch("/api/agents/<agent_id>")
+def update_agent(agent_id: str, request: UpdateAgentRequest) -> AgentView:
+    who = person(caller(app))
+    return teammates.view(changes.update(who, teammates.find(who.workspace_id, agent_id), request))
+
+
+@app.put("/api/agents/<agent_id>")
+def put_agent(agent_id: str, request: UpdateAgentRequest) -> AgentView:
+    return update_agent(agent_id, request)
+
+
+@app.post("/api/agents/<agent_id>/archive")
+def archive_agent(agent_id: str) -> AgentView:
+    who = person(caller(app))
+    return teammates.view(changes.archive(who, teammates.find(who.workspace_id, agent_id)))
+
+
+@app.post("/api/agents/<agent_id>/restore")
+def restore_agent(agent_id: str) -> AgentView:
+    who = person(caller(app))
+    return teammates.view(changes.restore(who, teammates.find(who.workspace_id, agent_id)))

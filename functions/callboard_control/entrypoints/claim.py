@@ -10,6 +10,7 @@ from callboard_control.actor import SYSTEM, Daemon
 from callboard_control.entrypoints._http import as_handler, daemon, logger, new_app
 from callboard_control.errors import ApiError, InvalidRequest
 from callboard_control.fleet import machines
+from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store.errors import StoreError
 from callboard_control.tasks import claim as claiming
 from callboard_control.tasks import settle
@@ -74,7 +75,7 @@ def _claimed(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> l
     for taken in claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id):
         try:
             tasks.append(payload(taken, caller.runtimes.get(taken.task.runtime_id, "")))
-        except (StoreError, ApiError):
+        except (StoreError, ApiError, SecretsUnavailable):
             logger.exception("payload", extra={"task_id": taken.task.id})
             settle.requeue(taken.task, SYSTEM)
     return tasks

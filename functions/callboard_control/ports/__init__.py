@@ -6,14 +6,24 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from callboard_control.ports.doorbell import Doorbell, SilentDoorbell
-from callboard_control.ports.secrets import NoSecrets, Secrets
+from callboard_control.ports.secrets import PREFIX, NoSecrets, Secrets
 
 __all__ = ["Doorbell", "Ports", "Secrets", "current", "now_ms", "ring", "use"]
+
+
+def _secrets() -> Secrets:
+    """Secrets Manager where the template names a prefix, else none."""
+    if PREFIX not in os.environ:
+        return NoSecrets()
+    from callboard_control.ports.secrets_manager import SecretsManager
+
+    return SecretsManager()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +32,7 @@ class Ports:
 
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     doorbell: Doorbell = field(default_factory=SilentDoorbell)
-    secrets: Secrets = field(default_factory=NoSecrets)
+    secrets: Secrets = field(default_factory=_secrets)
     bootstrap_secret: Callable[[], str | None] = lambda: None
 
 

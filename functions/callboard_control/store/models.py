@@ -17,6 +17,7 @@
     messages   TK#<task>      M#<fence>#<first seq>
     text       TK#<task>      B#<name>#<part>
     pending    PN#<issue>     <agent>
+    secret     SC#<agent>     <version>     (one machine only)
     conversation CV#<agent>   <lane>
     slot       AG#<agent>     SLOT          BUSY#<daemon> / <agent>   (while it may hold tasks)
     system     SYS            <what>
@@ -160,10 +161,17 @@ class AgentItem(Item):
     mcp_config: JSONAttribute = JSONAttribute(attr_name="mc", null=True)
     max_concurrent_tasks = NumberAttribute(attr_name="mx")
     max_turns = NumberAttribute(attr_name="mt", null=True)
+    env_version = UnicodeAttribute(attr_name="ev", null=True)
     env_key_count = NumberAttribute(attr_name="ek", null=True)
     owner_id = UnicodeAttribute(attr_name="ow", null=True)
     archived = NumberAttribute(attr_name="ar", null=True)
     created = NumberAttribute(attr_name="ct")
+
+
+class SecretItem(Item):
+    """One version of an agent's secret environment, encrypted (one machine only; on AWS it is in Secrets Manager)."""
+
+    body = BinaryAttribute(attr_name="b", legacy_encoding=False)
 
 
 class AgentNameItem(Item):

@@ -52,7 +52,7 @@ def payload(claim: Claim, provider: str) -> ClaimedTask:
             instructions=agent.instructions or "",
             model=agent.model,
             thinking_level=agent.thinking_level,
-            custom_env=ports.current().secrets.read(agent.id) if agent.env_key_count else {},
+            custom_env=ports.current().secrets.read(agent.id, agent.env_version) if agent.env_version else {},
             custom_args=list(agent.custom_args or []),
             mcp_config=agent.mcp_config,
             max_turns=int(agent.max_turns) if agent.max_turns else None,

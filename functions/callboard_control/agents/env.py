@@ -1,0 +1,96 @@
+"""An agent's secret environment: written whole, shown only to the people who own it, every look written down first."""
+
+from __future__ import annotations
+
+import re
+
+from callboard_control import ports
+from callboard_control.actor import Person
+from callboard_control.errors import Conflict, Forbidden, InvalidRequest, Unavailable
+from callboard_control.identity import audit
+from callboard_control.ports.secrets import SecretsUnavailable
+from callboard_control.store import keys, table
+from callboard_control.store.errors import ConditionFailed
+from callboard_control.store.models import AgentItem
+from callboard_wire.api import AgentEnv, PutAgentEnv
+from callboard_wire.environment import KEEP, MAX_BYTES, refused_keys
+
+A = AgentItem
+_LINE = re.compile(r"[\r\n=\0]")
+
+
+def reveal(person: Person, agent: AgentItem) -> AgentEnv:
+    """The values, to the agent's owner or an owner or admin of the workspace. The audit row is written first: no audit,
+    no answer."""
+    _may(person, agent)
+    audit.write(person, "agent_env_revealed", f"agent:{agent.id}", keys=int(agent.env_key_count or 0))
+    return AgentEnv(custom_env=current(agent), version=agent.env_version or "")
+
+
+def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
+    """Put the whole map. ``****`` keeps the stored value of a key (and is dropped for an unknown one); a missing key is
+    removed. With `version` the write is refused when somebody else changed the map since.
+
+    Raises `InvalidRequest`, `Forbidden`, `Conflict` ``env_changed``, `Unavailable`.
+    """
+    _may(person, agent)
+    _refuse(request.custom_env)
+    if request.version is not None and request.version != (agent.env_version or ""):
+        raise _changed(agent)
+    before = current(agent)
+    after = {k: before[k] if v == KEEP else v for k, v in request.custom_env.items() if v != KEEP or k in before}
+    version = keys.new_id()
+    try:
+        ports.current().secrets.write(agent.id, version, after)
+    except SecretsUnavailable as e:
+        raise Unavailable("The secret store did not take the environment; nothing was changed.") from e
+    actions = [A.env_version.set(version), A.env_key_count.set(len(after))]
+    same = A.env_version.does_not_exist() if agent.env_version is None else A.env_version == agent.env_version
+    deed = audit.put(
+        person,
+        "agent_env_updated",
+        f"agent:{agent.id}",
+        added=sorted(after.keys() - before.keys()),
+        removed=sorted(before.keys() - after.keys()),
+        changed=sorted(k for k in after.keys() & before.keys() if after[k] != before[k]),
+    )
+    try:
+        table.transact([table.Update(A(agent.pk, agent.sk), actions, same), deed])
+    except ConditionFailed as e:
+        raise _changed(agent) from e
+    return AgentEnv(custom_env=after, version=version)
+
+
+def current(agent: AgentItem) -> dict[str, str]:
+    """What the agent's version holds. Raises `Unavailable`."""
+    if not agent.env_version:
+        return {}
+    try:
+        return ports.current().secrets.read(agent.id, agent.env_version)
+    except SecretsUnavailable as e:
+        raise Unavailable("The secret store did not answer; try again in a moment.") from e
+
+
+def _may(person: Person, agent: AgentItem) -> None:
+    if not person.is_admin and agent.owner_id != person.user_id:
+        raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, handles its environment.")
+
+
+def _refuse(values: dict[str, str]) -> None:
+    odd = sorted(name for name in values if not name or _LINE.search(name))
+    blocked = [name for name in refused_keys(values) if name not in odd]
+    if odd or blocked:
+        raise InvalidRequest(
+            "These variables cannot be set: " + ", ".join(repr(n) for n in [*odd, *blocked]) + ".",
+            code="env_key_refused",
+            keys=[*odd, *blocked],
+        )
+    size = sum(len(k.encode()) + len(v.encode("utf-8", "replace")) for k, v in values.items())
+    if size > MAX_BYTES:
+        raise InvalidRequest(f"The environment has {size} bytes; {MAX_BYTES} fit.", code="env_too_large", bytes=size)
+
+
+def _changed(agent: AgentItem) -> Conflict:
+    return Conflict(
+        "Somebody changed this environment since you read it; read it again.", code="env_changed", agent_id=agent.id
+    )

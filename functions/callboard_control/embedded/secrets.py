@@ -1,0 +1,81 @@
+"""Agents' secret environments on one machine: AES-256-GCM under a key file, kept as items of the same table.
+
+The key file is 0600 beside the database; a copy of the database alone opens nothing. The agent and version are bound
+into each ciphertext, so one cannot be put in another's place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from callboard_control.ports.secrets import SecretsUnavailable
+from callboard_control.store import table
+from callboard_control.store.errors import ConditionFailed, StoreError
+from callboard_control.store.models import SecretItem
+
+NONCE_BYTES: Final = 12
+
+
+class LocalSecrets:
+    """`Secrets` for one machine."""
+
+    def __init__(self, key_file: Path) -> None:
+        self._cipher = AESGCM(_key(key_file))
+
+    def read(self, agent_id: str, version: str) -> dict[str, str]:
+        try:
+            item = table.get(SecretItem, f"SC#{agent_id}", version)
+        except StoreError as e:
+            raise SecretsUnavailable("the table did not answer") from e
+        if item is None:
+            raise SecretsUnavailable("the version is not there")
+        nonce, body = item.body[:NONCE_BYTES], item.body[NONCE_BYTES:]
+        try:
+            found: dict[str, str] = json.loads(self._cipher.decrypt(nonce, body, _bound(agent_id, version)))
+        except InvalidTag as e:
+            raise SecretsUnavailable("it was encrypted under another key file") from e
+        return found
+
+    def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
+        nonce = os.urandom(NONCE_BYTES)
+        body = nonce + self._cipher.encrypt(nonce, json.dumps(values).encode(), _bound(agent_id, version))
+        try:
+            table.put(SecretItem(f"SC#{agent_id}", version, body=body), SecretItem.pk.does_not_exist())
+        except ConditionFailed:
+            pass  # written before: a version never changes
+        except StoreError as e:
+            raise SecretsUnavailable("the table did not answer") from e
+
+    def forget(self, agent_id: str) -> None:
+        cursor = None
+        while True:
+            page = table.rows(SecretItem, f"SC#{agent_id}", limit=50, cursor=cursor, consistent=True)
+            for item in page.items:
+                table.delete(SecretItem(item.pk, item.sk))
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+
+def _bound(agent_id: str, version: str) -> bytes:
+    return f"{agent_id}\x1f{version}".encode()
+
+
+def _key(path: Path) -> bytes:
+    """The key in `path`, made on the first start, never readable by others, never replaced."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return bytes.fromhex(path.read_text().strip())
+    key = AESGCM.generate_key(256)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(key.hex())
+        file.flush()
+        os.fsync(file.fileno())
+    return key

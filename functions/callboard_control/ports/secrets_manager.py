@@ -1,0 +1,75 @@
+"""AWS Secrets Manager: one secret an agent that has one; its versions are ours by client request token."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import lru_cache
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from callboard_control.ports.secrets import PREFIX, SecretsUnavailable
+
+CACHED: Final = 256
+
+
+class SecretsManager:
+    """`Secrets` on AWS. Content is cached by version: a version never changes, a rotated secret has a new one."""
+
+    def __init__(self, client: Any = None, prefix: str | None = None) -> None:
+        self._client = client
+        self._prefix = prefix or os.environ[PREFIX]
+        self._cached = lru_cache(maxsize=CACHED)(self._fetch)
+
+    def read(self, agent_id: str, version: str) -> dict[str, str]:
+        return dict(self._cached(agent_id, version))
+
+    def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
+        body = json.dumps(values)
+        try:
+            self._secrets().put_secret_value(
+                SecretId=self._prefix + agent_id, ClientRequestToken=version, SecretString=body
+            )
+        except self._secrets().exceptions.ResourceNotFoundException:
+            self._create(agent_id, version, body)
+        except (BotoCoreError, ClientError) as e:
+            raise SecretsUnavailable(_code(e)) from e
+
+    def _create(self, agent_id: str, version: str, body: str) -> None:
+        try:
+            self._secrets().create_secret(Name=self._prefix + agent_id, ClientRequestToken=version, SecretString=body)
+        except (BotoCoreError, ClientError) as e:
+            raise SecretsUnavailable(_code(e)) from e
+
+    def forget(self, agent_id: str) -> None:
+        try:
+            self._secrets().delete_secret(SecretId=self._prefix + agent_id, RecoveryWindowInDays=7)
+        except self._secrets().exceptions.ResourceNotFoundException:
+            pass  # it never had one
+        except (BotoCoreError, ClientError) as e:
+            raise SecretsUnavailable(_code(e)) from e
+        self._cached.cache_clear()
+
+    def _fetch(self, agent_id: str, version: str) -> dict[str, str]:
+        try:
+            answer = self._secrets().get_secret_value(SecretId=self._prefix + agent_id, VersionId=version)
+        except (BotoCoreError, ClientError) as e:
+            raise SecretsUnavailable(_code(e)) from e
+        found: dict[str, str] = json.loads(answer["SecretString"])
+        return found
+
+    def _secrets(self) -> Any:
+        # Made when first needed: most calls of most functions never need one, and it costs 70 ms at a cold start.
+        if self._client is None:
+            import boto3
+
+            self._client = boto3.client("secretsmanager")
+        return self._client
+
+
+def _code(error: Exception) -> str:
+    """The error's code and nothing of its text, which may quote the request."""
+    if isinstance(error, ClientError):
+        return str(error.response.get("Error", {}).get("Code", "ClientError"))
+    return type(error).__name__

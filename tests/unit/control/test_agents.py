@@ -1,0 +1,196 @@
+"""Agents: what may be set and changed by whom, the archive, and the secret environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callboard_control.embedded.secrets import LocalSecrets
+from tests.fakes.sim_world import Clock, Machine, World
+from tests.unit.control.test_people import newcomer
+
+
+@pytest.fixture
+def world(clock: Clock, tmp_path: Path) -> Iterator[World]:
+    world = World(clock=clock, secrets=LocalSecrets(tmp_path / "secrets.key"))
+    yield world
+    world.close()
+
+
+def agent_path(world: World, name: str = "ada") -> str:
+    return f"/api/agents/{world.ok('GET', f'/api/agents/{name}')['id']}"
+
+
+def test_a_field_that_is_absent_stays_and_null_clears(world: World, machine: Machine) -> None:
+    path = agent_path(world)
+    world.ok("PATCH", path, {"model": "m-1", "instructions": "Be brief.", "mcp_config": {"mcpServers": {}}})
+    kept = world.ok("PATCH", path, {"description": "d"})
+    assert (kept["model"], kept["instructions"], kept["mcp_config"]) == ("m-1", "Be brief.", {"mcpServers": {}})
+    cleared = world.ok("PUT", path, {"model": None, "mcp_config": None})
+    assert (cleared["model"], cleared["mcp_config"], cleared["instructions"]) == (None, None, "Be brief.")
+
+
+def test_a_masked_value_survives_a_round_trip_through_a_form(world: World, machine: Machine) -> None:
+    path = agent_path(world)
+    config = {"mcpServers": {"a": {"env": {"KEY": "s3cret"}, "args": ["x", "t0ken"]}}}
+    world.ok("PATCH", path, {"mcp_config": config})
+    masked = {"mcpServers": {"a": {"env": {"KEY": "***", "NEW": "***"}, "args": ["x", "***"]}}}
+    assert world.ok("PATCH", path, {"mcp_config": masked})["mcp_config"] == config
+
+
+def test_a_name_is_taken_by_archived_agents_too_and_freed_by_a_rename(world: World, machine: Machine) -> None:
+    world.agent("bob", machine)
+    world.ok("POST", f"{agent_path(world, 'bob')}/archive")
+    assert world.call("POST", "/api/agents", {"name": "BOB"}).error == "name_taken"
+    assert world.call("PATCH", agent_path(world), {"name": "bob"}).error == "name_taken"
+    world.ok("PATCH", agent_path(world), {"name": "Grace"})
+    assert world.call("GET", "/api/agents/ada").status == 404
+    assert world.agent("ada", machine)["name"] == "ada"
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a\nb", "a\u202eb", "a\x00", "x" * 10_000, "\ufeffada"])
+def test_a_name_that_would_lie_in_a_list_is_refused(world: World, machine: Machine, name: str) -> None:
+    assert world.call("POST", "/api/agents", {"name": name}).status in (400, 422)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 51, "many"])
+def test_concurrency_outside_1_to_50_is_refused(world: World, machine: Machine, limit: object) -> None:
+    assert world.call("PATCH", agent_path(world), {"max_concurrent_tasks": limit}).status == 422
+
+
+def test_another_providers_runtime_clears_the_model_and_asks_for_the_thinking_level(
+    world: World, machine: Machine
+) -> None:
+    other = world.machine("desktop", "claude")
+    path = agent_path(world)
+    world.ok("PATCH", path, {"model": "echo-1"})
+    moved = world.ok("PATCH", path, {"runtime_id": other.runtime_id})
+    assert (moved["provider"], moved["model"]) == ("claude", None)
+    world.ok("PATCH", path, {"thinking_level": "high"})
+    answer = world.call("PATCH", path, {"runtime_id": machine.runtime_id})
+    assert answer.error == "thinking_level_of_old_provider"
+    assert world.ok("PATCH", path, {"runtime_id": machine.runtime_id, "thinking_level": None})["provider"] == "echo"
+
+
+def test_only_owners_of_the_agent_or_admins_change_it(world: World, machine: Machine) -> None:
+    stranger, _ = newcomer(world)
+    admin, _ = newcomer(world, "admin", "Cy")
+    path = agent_path(world)
+    for method, tail, body in [("PATCH", "", {"model": "x"}), ("POST", "/archive", None), ("GET", "/env", None)]:
+        assert world.call(method, path + tail, body, stranger).status == 403
+    assert world.call("PUT", f"{path}/env", {"custom_env": {}}, stranger).status == 403
+    assert world.call("PATCH", path, {"model": "x"}, admin).status == 200
+
+
+def test_an_archived_agent_stops_everything_and_takes_nothing(world: World, machine: Machine) -> None:
+    running, waiting = world.enqueue(), world.enqueue()
+    held = machine.claim()[0]
+    held.say("start")
+    path = agent_path(world)
+    world.ok("POST", f"{path}/archive")
+    assert world.task(running["id"])["status"] == world.task(waiting["id"])["status"] == "cancelled"
+    assert world.call("POST", "/api/tasks", {"agent": "ada", "prompt": "x"}).error == "agent_archived"
+    assert world.call("POST", f"{path}/archive").error == "already_archived"
+    world.ok("POST", f"{path}/restore")
+    again = world.enqueue()
+    assert [t.id for t in machine.claim()] == [again["id"]]
+
+
+def test_a_claim_that_read_the_agent_before_its_archive_is_refused_by_the_slot(world: World, machine: Machine) -> None:
+    """The archive closes the slot in its own transaction. Here the agent's flag is gone again, as if read before."""
+    agent_id = agent_path(world).rsplit("/", 1)[1]
+    world.ok("POST", f"/api/agents/{agent_id}/archive")
+    key = {"pk": {"S": f"WS#{world.workspace_id}"}, "sk": {"S": f"AG#{agent_id}"}}
+    world.engine.execute("UpdateItem", {"TableName": "callboard", "Key": key, "UpdateExpression": "REMOVE ar"})
+    task = world.enqueue()
+    assert machine.claim() == []
+    assert world.task(task["id"])["status"] == "queued"
+
+
+# ── environment ──────────────────────────────────────────────────────────────
+
+
+def test_the_environment_reaches_the_claim_and_nothing_else(world: World, machine: Machine) -> None:
+    path = agent_path(world)
+    world.ok("PUT", f"{path}/env", {"custom_env": {"API_TOKEN": "c4n4ry"}})
+    shown = world.ok("GET", path)
+    assert (shown["has_custom_env"], shown["custom_env_key_count"]) == (True, 1)
+    world.enqueue()
+    assert machine.claim()[0].payload["agent"]["custom_env"] == {"API_TOKEN": "c4n4ry"}
+    for where in ("/api/agents", "/api/tasks", "/api/audit", "/api/runtimes"):
+        assert "c4n4ry" not in str(world.ok("GET", where))
+    assert "c4n4ry" not in str(world.engine.execute("Scan", {"TableName": "callboard"}))
+
+
+def test_stars_keep_a_value_and_a_missing_key_is_removed(world: World, machine: Machine) -> None:
+    path = f"{agent_path(world)}/env"
+    world.ok("PUT", path, {"custom_env": {"A": "1", "B": "2"}})
+    assert world.ok("PUT", path, {"custom_env": {"A": "****", "C": "3", "D": "****"}})["custom_env"] == {
+        "A": "1",
+        "C": "3",
+    }
+    details = next(r for r in world.ok("GET", "/api/audit")["items"] if r["action"] == "agent_env_updated")["details"]
+    assert details == {"added": ["C"], "removed": ["B"], "changed": []}
+
+
+def test_a_reveal_is_written_down_first(world: World, machine: Machine) -> None:
+    path = f"{agent_path(world)}/env"
+    world.ok("PUT", path, {"custom_env": {"A": "1"}})
+    assert world.ok("GET", path)["custom_env"] == {"A": "1"}
+    assert world.ok("GET", "/api/audit")["items"][0]["action"] == "agent_env_revealed"
+
+
+def test_two_admins_editing_at_once_do_not_lose_each_others_change(world: World, machine: Machine) -> None:
+    path = f"{agent_path(world)}/env"
+    version = world.ok("PUT", path, {"custom_env": {"A": "1"}})["version"]
+    world.ok("PUT", path, {"custom_env": {"A": "2"}, "version": version})
+    answer = world.call("PUT", path, {"custom_env": {"A": "3"}, "version": version})
+    assert (answer.status, answer.error) == (409, "env_changed")
+    assert world.ok("GET", path)["custom_env"] == {"A": "2"}
+
+
+@pytest.mark.parametrize(
+    "name", ["MULTICA_TOKEN", "CALLBOARD_X", "PATH", "home", "a=b", "a\nb", "a\0", "", "1A", "CODEX_HOME"]
+)
+def test_a_variable_that_would_speak_for_the_daemon_or_break_the_run_is_refused(
+    world: World, machine: Machine, name: str
+) -> None:
+    answer = world.call("PUT", f"{agent_path(world)}/env", {"custom_env": {name: "x"}})
+    assert (answer.status, answer.error) == (400, "env_key_refused")
+
+
+def test_64_kib_of_environment_fit_and_one_byte_more_does_not(world: World, machine: Machine) -> None:
+    path = f"{agent_path(world)}/env"
+    assert world.call("PUT", path, {"custom_env": {"A": "x" * (64 * 1024 - 1)}}).status == 200
+    assert world.call("PUT", path, {"custom_env": {"A": "x" * (64 * 1024)}}).error == "env_too_large"
+
+
+def test_an_agent_sees_no_environment_not_even_its_own(world: World, machine: Machine) -> None:
+    world.enqueue()
+    mat = machine.claim()[0].payload["auth_token"]
+    path = f"{agent_path(world)}/env"
+    assert world.call("GET", path, token=mat).status == 403
+    assert world.call("PUT", path, {"custom_env": {}}, mat).status == 403
+
+
+def test_custom_env_outside_its_endpoint_is_refused(world: World, machine: Machine) -> None:
+    assert world.call("PATCH", agent_path(world), {"custom_env": {"A": "1"}}).error == "use_env_endpoint"
+
+
+def test_a_secret_store_that_lost_its_key_gives_the_task_back_and_the_rest_is_served(
+    world: World, machine: Machine, tmp_path: Path
+) -> None:
+    from callboard_control import ports
+
+    world.ok("PUT", f"{agent_path(world)}/env", {"custom_env": {"A": "1"}})
+    world.agent("bob", machine)
+    broken, fine = world.enqueue("ada"), world.enqueue("bob")
+    ports.use(ports.Ports(clock=world.clock, secrets=LocalSecrets(tmp_path / "another.key")))
+    assert [t.id for t in machine.claim(2)] == [fine["id"]]
+    assert world.task(broken["id"])["status"] == "queued"
+
+
+def test_the_key_file_is_readable_by_its_owner_alone(world: World, tmp_path: Path) -> None:
+    assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
