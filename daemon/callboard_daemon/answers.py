@@ -34,6 +34,7 @@ T = TypeVar("T", bound=BaseModel)
 
 STALE_CLAIM: Final = "stale_claim"
 TASK_NOT_FOUND: Final = "task_not_found"
+CONTENDED: Final = "contended"
 _LATER: Final = frozenset({408, 425, 429})
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 

@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Final
 
 from callboard_daemon.control import Control
-from callboard_daemon.errors import Conflict, ControlError, NotFound, Refused, StaleClaim
-from callboard_daemon.retry import retrying, worth_another_try
+from callboard_daemon.errors import Conflict, ControlError, NotFound, Refused, ServerTrouble, StaleClaim
+from callboard_daemon.retry import Patience, retrying, worth_another_try
 from callboard_daemon.runs import Ending, RunFolder
 from callboard_daemon.spool import Spool
 from callboard_wire.bodies import (
@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 
 GATHER_S: Final = 0.25
 """Messages wait this long for company; with the request itself a batch is up within half a second."""
+_LOST: Final = (StaleClaim, NotFound)  # a 404 that is not about the task was waited out in `retrying`
+POISON_S: Final = 600.0
+"""How long a batch of messages that the server answers with 500 is tried again."""
 
 
 class Delivered(StrEnum):
@@ -72,7 +75,7 @@ class Delivery:
                 await self._send_progress()
             await self._send_progress()
             await self._send_ending(self._folder.ending)
-        except (StaleClaim, NotFound) as error:
+        except _LOST as error:
             log.warning("task %s is not ours any more (%s): saying nothing more", record.task_id, error)
             return Delivered.LOST
         except Refused as error:
@@ -86,9 +89,9 @@ class Delivery:
         while batch := self._spool.batch(self._server_has):
             try:
                 await self._send_messages(batch)
-            except (StaleClaim, NotFound):
+            except _LOST:
                 raise
-            except Refused as error:  # these very messages are the trouble: the rest of the run must not wait for them
+            except (Refused, ServerTrouble) as error:  # these very messages are the trouble: the rest must not wait
                 log.error("the server refuses messages %d to %d: %s", batch[0].seq, batch[-1].seq, error)
                 await self._unless_over(lambda batch=batch: self._send_messages([_stand_in(m) for m in batch]))  # type: ignore[misc]
             self._spool.confirm()
@@ -100,7 +103,7 @@ class Delivery:
     async def _send_messages(self, batch: list[TaskMessage]) -> TaskState:
         record = self._folder.record
         body = MessagesRequest(claim_id=record.claim_id, fence=record.fence, messages=batch)
-        state = await self._say(lambda: self._control.messages(record.task_id, body))
+        state = await self._say(lambda: self._control.messages(record.task_id, body), Patience(POISON_S))
         self._server_has = state.last_seq  # after a restart it says how much need not be sent again
         return state
 
@@ -113,7 +116,7 @@ class Delivery:
             await self._unless_over(lambda: self._control.usage(task, usage))
         try:
             await self._last_word(ending)
-        except (StaleClaim, NotFound):
+        except _LOST:
             raise
         except Conflict:
             state = await self._say(lambda: self._control.status(task))
@@ -144,14 +147,16 @@ class Delivery:
         """For what matters less than the end: a refusal that is not about the claim is noted and passed over."""
         try:
             await self._say(ask)
-        except (StaleClaim, NotFound):
+        except _LOST:
             raise
-        except Refused as error:
+        except (Refused, ServerTrouble) as error:
             log.warning("the server refuses: %s", error)
 
-    async def _say(self, ask: Callable[[], Awaitable[TaskState]]) -> TaskState:
-        """The answer, however long the network takes. A refused token is waited out: it is renewed elsewhere."""
-        state = await retrying(ask, until=worth_another_try, on_failure=_note)
+    async def _say(
+        self, ask: Callable[[], Awaitable[TaskState]], until: Callable[[BaseException], bool] = worth_another_try
+    ) -> TaskState:
+        """The answer, however long the network takes."""
+        state = await retrying(ask, until=until, on_failure=_note)
         self.heard_at = time.monotonic()
         self.on_state(state)
         return state

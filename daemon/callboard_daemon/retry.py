@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_delay, stop_never
 
-from callboard_daemon.answers import TASK_NOT_FOUND
-from callboard_daemon.errors import ControlError, NotAuthorised, NotFound, ServerTrouble, StaleClaim
+from callboard_daemon.answers import CONTENDED, TASK_NOT_FOUND
+from callboard_daemon.errors import Conflict, ControlError, NotAuthorised, NotFound, ServerTrouble, StaleClaim
 
 T = TypeVar("T")
 
@@ -39,11 +40,32 @@ def task_lost(error: BaseException) -> bool:
     return isinstance(error, StaleClaim) or (isinstance(error, NotFound) and error.code == TASK_NOT_FOUND)
 
 
+class Patience:
+    """`worth_another_try`, but not for ever with an answer of 500 to one and the same request.
+
+    An outage shows as no answer, 502, 503 or 504 and is waited out. A 500 that stays may well be this very request
+    hitting a bug over there; whatever comes behind it must not wait for the bug to be fixed.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._since: float | None = None
+
+    def __call__(self, error: BaseException) -> bool:
+        if not (isinstance(error, ServerTrouble) and error.status == 500):
+            self._since = None
+            return worth_another_try(error)
+        self._since = self._since or time.monotonic()
+        return time.monotonic() - self._since < self._limit
+
+
 def worth_another_try(error: BaseException) -> bool:
     """For what is said about a claimed task: a refused token is waited out too, because another part of the daemon
     renews it."""
     if isinstance(error, NotFound):
         return not task_lost(error)
+    if isinstance(error, Conflict) and error.code == CONTENDED:
+        return True
     return may_pass(error) or (isinstance(error, NotAuthorised) and error.status == 401)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from callboard_daemon.cli.api import Api
 from callboard_daemon.cli.output import console, note, one_line
-from callboard_daemon.errors import Unreachable
+from callboard_daemon.errors import ControlError
 from callboard_wire.api import TaskView
 from callboard_wire.bodies import TaskMessage, UsageRow
 from callboard_wire.states import TaskStatus
@@ -88,7 +88,9 @@ def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> TaskView
             for message in _new_messages(api, task_id, since):
                 print_message(screen, message)
                 since = message.seq
-        except Unreachable as error:
+        except ControlError as error:
+            if not error.transient:
+                raise
             if not away:
                 note(f"{error.message}; waiting for it to come back. The task itself goes on.")
             away = True

@@ -59,19 +59,22 @@ def task_key(task_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "", task_id)[-KEY_LENGTH:] or "task"
 
 
-def open_root(workspaces_root: Path, task: ClaimedTask) -> EnvRoot:
+def open_root(workspaces_root: Path, task: ClaimedTask, *, patience: float = 15.0) -> EnvRoot:
     """The task's env root, locked, with an empty workdir or the prior run's.
+
+    `patience` (seconds) is for a task that was delivered again while its earlier run, which has lost it, is still
+    being stopped here.
 
     Raises `PrepareError` when the folder belongs to somebody else or is in use, `OSError` for what the disk refuses.
     """
     workspace = workspaces_root / _segment(task.workspace_id)
     workspace.mkdir(parents=True, exist_ok=True)
     prior = _prior_root(workspace, task)
-    root = _lock(prior, reused=True) if prior is not None else None
+    root = _lock(prior, reused=True, patience=0) if prior is not None else None
     if root is None or not _same_work(root.path, task):
         if root is not None:
             root.release()
-        root = _own(workspace / task_key(task.id), task.id)
+        root = _own(workspace / task_key(task.id), task.id, patience)
     try:
         root.workdir.mkdir(exist_ok=True)
         shutil.rmtree(root.tmp, ignore_errors=True)
@@ -91,10 +94,10 @@ def _segment(name: str) -> str:
     return name.replace(":", "_")
 
 
-def _own(path: Path, task_id: str) -> EnvRoot:
+def _own(path: Path, task_id: str, patience: float) -> EnvRoot:
     """Take `path` for this task: new, or its own from an earlier delivery (emptied), never anybody else's."""
     private_dir(path)
-    root = _lock(path, reused=False)
+    root = _lock(path, reused=False, patience=patience)
     if root is None:
         raise PrepareError(
             f"{path} is still in use by an earlier run of this task", failure_reason=FailureReason.RUNTIME_RECOVERY
@@ -117,12 +120,13 @@ def _own(path: Path, task_id: str) -> EnvRoot:
     return root
 
 
-def _lock(path: Path, *, reused: bool) -> EnvRoot | None:
+def _lock(path: Path, *, reused: bool, patience: float) -> EnvRoot | None:
     """`path` under its lock, None when another run has it. The lock is the daemon's, so it lasts as long as the run
     and ends with the daemon, however that ends."""
-    lock = FileLock(path / _LOCK, mode=0o644)
+    # Taken in one worker thread and released in another: a thread-local lock would never be released.
+    lock = FileLock(path / _LOCK, mode=0o644, thread_local=False)
     try:
-        lock.acquire(blocking=False)
+        lock.acquire(timeout=patience, poll_interval=0.1)
     except Timeout:
         return None
     return EnvRoot(path, reused, lock)

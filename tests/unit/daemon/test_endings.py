@@ -11,7 +11,7 @@ from callboard_daemon.errors import Conflict, NotAuthorised, NotFound, ServerTro
 from callboard_daemon.execute import Ran
 from callboard_daemon.finish import ending_of, ending_without_run
 from callboard_daemon.report import Masker
-from callboard_daemon.retry import LONGEST_S, pause, retrying, task_lost, worth_another_try
+from callboard_daemon.retry import LONGEST_S, Patience, pause, retrying, task_lost, worth_another_try
 from callboard_daemon.runs import RunRecord
 from callboard_daemon.slots import Slots
 from callboard_daemon.stop import StopCause, StopSignal
@@ -110,6 +110,15 @@ def test_only_the_servers_clear_word_means_that_a_task_is_lost() -> None:
     assert worth_another_try(NotAuthorised("", status=401, code="unauthenticated"))
     assert not worth_another_try(NotAuthorised("", status=403, code="forbidden"))
     assert not worth_another_try(Conflict("", status=409, code="wrong_state"))
+    assert worth_another_try(Conflict("", status=409, code="contended"))
+
+
+def test_a_request_that_is_answered_with_500_for_too_long_is_given_up_and_an_outage_is_not() -> None:
+    bug, away = ServerTrouble("", status=500), ServerTrouble("", status=503)
+    assert Patience(1000)(bug)
+    assert not Patience(0)(bug)
+    assert Patience(0)(away)
+    assert Patience(0)(Unreachable(""))
 
 
 async def test_retrying_gives_the_answer_or_the_last_error() -> None:

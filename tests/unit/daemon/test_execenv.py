@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,13 @@ def test_a_redelivered_task_finds_its_folder_empty_and_another_task_never_gets_i
 def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
     first = open_root(tmp_path, claimed())
     with pytest.raises(PrepareError, match="still in use"):
-        open_root(tmp_path, claimed())
-    first.release()
+        open_root(tmp_path, claimed(), patience=0)
+    with ThreadPoolExecutor(1) as another_thread:
+        waiting = another_thread.submit(open_root, tmp_path, claimed())
+        first.release()
+        again = waiting.result(30)
+    again.release()
+    open_root(tmp_path, claimed(), patience=0).release()
 
 
 def test_a_folder_nobody_owns_but_that_holds_something_is_left_alone(tmp_path: Path) -> None:
