@@ -19,7 +19,7 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock
 
-from tests.system.real_cli.recipes import NODE_VERSION, RECIPES, NpmRecipe, Recipe
+from tests.system.real_cli.recipes import NODE_VERSION, RECIPES, SERVERS, NpmRecipe, Recipe
 
 MARKER = "callboard-installed.json"
 INSTALL_TIMEOUT = 900.0  # seconds; openclaw is 650 MB
@@ -55,7 +55,7 @@ def ensure(provider: str) -> InstalledCli:
 
     Raises InstallError when npm, uv or the package's own script fails, KeyError for a provider without a recipe.
     """
-    recipe = RECIPES[provider]
+    recipe = {**RECIPES, **SERVERS}[provider]
     folder = cache_dir() / provider / recipe.version
     with _locked(folder):
         if not (folder / MARKER).is_file():

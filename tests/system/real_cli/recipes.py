@@ -84,3 +84,14 @@ RECIPES: dict[str, Recipe] = {
     "hermes": PythonRecipe("hermes-agent", "0.19.0", "bin/hermes", extras=("acp",)),
     "qoder": NpmRecipe("@qoder-ai/qodercli", "1.1.52", ".bin/qodercli"),
 }
+
+EXAMPLE_AGENT = "acp-example-agent"
+SERVERS: dict[str, Recipe] = {
+    # The protocol's own example agent: an ACP server nobody wrote for us. Later releases do not ship it.
+    EXAMPLE_AGENT: NpmRecipe(
+        "@agentclientprotocol/sdk",
+        "0.25.1",
+        "@agentclientprotocol/sdk/dist/examples/agent.js",
+        make_executable=("@agentclientprotocol/sdk/dist/examples/agent.js",),
+    ),
+}

@@ -43,11 +43,15 @@ class _Pointing:
 
 
 def make_world(cli: InstalledCli, server: ModelServer, folder: Path) -> World:
-    """Make a home and a workdir in `folder` and point the CLI at the server."""
+    """Make a home and a workdir in `folder` and point the CLI at the server.
+
+    What has no way to be pointed (qoder's models are its vendor's, an example agent has none) gets an empty home.
+    """
     home, workdir = folder / "home", folder / "work"
     home.mkdir()
     workdir.mkdir()
-    pointing = _POINTINGS[cli.provider](server, workdir)
+    point = _POINTINGS.get(cli.provider)
+    pointing = point(server, workdir) if point else _Pointing()
     for name, text in pointing.files.items():
         target = home / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -203,11 +207,6 @@ model:
     return _Pointing(env=env, files={".hermes/config.yaml": config})
 
 
-def _qoder(server: ModelServer, workdir: Path) -> _Pointing:
-    """Its models are its vendor's and need a login: nothing points it at the loopback."""
-    return _Pointing()
-
-
 _POINTINGS: dict[str, Callable[[ModelServer, Path], _Pointing]] = {
     "claude": _claude,
     "codebuddy": _codebuddy,
@@ -220,5 +219,4 @@ _POINTINGS: dict[str, Callable[[ModelServer, Path], _Pointing]] = {
     "kimi": _kimi,
     "grok": _grok,
     "hermes": _hermes,
-    "qoder": _qoder,
 }
