@@ -62,6 +62,7 @@ class AntigravityAdapter(Adapter):
         minimum_version="0.0.0",
         resume=True,
         resume_rejection=True,
+        early_session_id=True,
         model_source=ModelSource.COMMAND,
         context_file="AGENTS.md",
         skills_folder=".agents/skills",
@@ -70,7 +71,7 @@ class AntigravityAdapter(Adapter):
         blocked_args=_BLOCKED,
         value_args=frozenset({"--add-dir", "-add-dir"}),
         arg_style=ArgStyle(attached_short=True, abbreviations=False),
-        timeouts=Timeouts(handshake=None, idle=2 * 3600.0),  # silent until its answer, whatever its tools do
+        timeouts=Timeouts(handshake=None),  # a log that grows is its sign of life
         login_files=("~/.gemini/antigravity-cli",),
         config_files=("~/.gemini/antigravity-cli/settings.json",),
         login_hint="run `agy` once and log in",
@@ -124,15 +125,20 @@ class AntigravityAdapter(Adapter):
         ):
             if asked:
                 notices.append(Message(MessageType.LOG, f"agy does not take {what}; ignored", level="warn"))
-        return Launch([*args, *user], files=[FileWrite(self._log, b"")], notices=[*notices, _RUNNING])
+        return Launch(
+            [*args, *user],
+            files=[FileWrite(self._log, b"")],
+            notices=[*notices, _RUNNING],
+            timers=[Timer("log", _LOOK_EVERY)],
+        )
 
     # during ------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> Sequence[Output]:
-        return [*self._look(), *self.text.receive(line)]
+        return self.text.receive(line)
 
     def receive_stderr(self, line: bytes) -> Sequence[Output]:
-        return [*self._look(), Alive()]
+        return [Alive()]
 
     def tick(self, timer: str) -> Sequence[Output]:
         look = ReadFiles(
@@ -222,10 +228,6 @@ class AntigravityAdapter(Adapter):
     @property
     def _log(self) -> str:
         return self.scratch_file("agy.log")
-
-    def _look(self) -> list[Output]:
-        """Soon after the first sign of the process; `tick` goes on by itself."""
-        return [] if self._seen or self.session_id else [Timer("log", _LOOK_EVERY)]
 
 
 _RUNNING = Message(MessageType.STATUS, "agy says nothing before its answer", status="running")

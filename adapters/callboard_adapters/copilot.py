@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from callboard_adapters import failures
+from callboard_adapters import failures, rendering
 from callboard_adapters.base import (
     Adapter,
     FileContent,
@@ -39,6 +39,7 @@ from callboard_adapters.copilot_stream import CopilotStream
 from callboard_adapters.copilot_usage import MARKERS, from_session_file
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
+from callboard_adapters.rendering import Rendered
 from callboard_wire.failures import FailureReason
 
 _VERIFIED = (1, 0, 102)
@@ -296,6 +297,11 @@ class CopilotAdapter(Adapter):
         worded = failures.classify(said, exit)
         empty = worded.reason is FailureReason.UNKNOWN
         return error, FailureDetail(FailureReason.EMPTY_OUTPUT if empty else worded.reason, error)
+
+    @classmethod
+    def render(cls, message: Message) -> Rendered:
+        """Its tool for a new file is called `create`."""
+        return rendering.render(replace(message, tool="create_file") if message.tool == "create" else message)
 
     @property
     def _home(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from callboard_adapters import failures
+from callboard_adapters import failures, rendering
 from callboard_adapters.base import (
     Adapter,
     CommandDone,
@@ -26,6 +27,7 @@ from callboard_adapters.dialects.run_json import RunJson, error_text
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
 from callboard_adapters.options import ExecOptions
+from callboard_adapters.rendering import Rendered
 from callboard_wire.failures import FailureReason
 
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -38,6 +40,9 @@ _NAMES = {
     "ProviderModelNotFoundError": FailureReason.MODEL,
     "MessageOutputLengthError": FailureReason.ITERATION_LIMIT,
 }
+
+
+_SPELLED = {"oldString": "old_string", "newString": "new_string"}
 
 
 class RunJsonAdapter(Adapter):
@@ -227,6 +232,17 @@ class RunJsonAdapter(Adapter):
         if error is None or self.reader.step is not None:
             return False
         return bool(_GONE.search(f"{error.get('name')}: {error_text(error)}"))
+
+    # beside the run --------------------------------------------------------------------
+
+    @classmethod
+    def render(cls, message: Message) -> Rendered:
+        """Its edit tool writes `oldString` and `newString`."""
+        given = message.input or {}
+        if "oldString" in given or "newString" in given:
+            changed = {_SPELLED.get(key, key): value for key, value in given.items()}
+            return rendering.render(replace(message, input=changed))
+        return rendering.render(message)
 
     # pieces ----------------------------------------------------------------------------
 
