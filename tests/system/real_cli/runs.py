@@ -53,7 +53,8 @@ async def drive(
 ) -> Run:
     """Run the CLI to its end, collecting its messages.
 
-    `cancel_when` is given the messages so far; once it says so the run is cancelled. Fails when the messages do not end with the result, or when `cancel_when` never comes true within `timeout`.
+    `cancel_when` is given the messages so far; once it says so the run is cancelled. Fails when the messages do not
+    end with the result, or when `cancel_when` never comes true within `timeout`.
     """
     backend = create_backend(world.cli.provider, BackendConfig(executable=world.cli.executable, env=world.env))
     options = ExecOptions(cwd=world.workdir, model=world.model, resume_session_id=resume, timeout=timeout)
