@@ -27,7 +27,7 @@ class MessageStream:
         self._waiting: deque[Message] = deque()
         self._bytes = 0
         self._ended = False
-        self._reader: asyncio.Future[None] | None = None
+        self._readers: list[asyncio.Future[None]] = []
         self._overflow = (0, 0)  # messages, bytes
         self.folded = 0
 
@@ -38,9 +38,10 @@ class MessageStream:
         while not self._waiting:
             if self._ended:
                 raise StopAsyncIteration
-            if self._reader is None:
-                self._reader = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._reader)
+            # One future per waiting reader, awaited directly: a shared one behind a shield costs two rounds of the loop.
+            mine = asyncio.get_running_loop().create_future()
+            self._readers.append(mine)
+            await mine
         message = self._waiting.popleft()
         self._bytes -= _size(message)
         return message
@@ -95,13 +96,14 @@ class MessageStream:
     def _append(self, message: Message, size: int) -> None:
         self._waiting.append(message)
         self._bytes += size
-        if self._reader is not None:
+        if self._readers:
             self._wake()
 
     def _wake(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None and not reader.done():
-            reader.set_result(None)
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            if not reader.done():  # its task was cancelled
+                reader.set_result(None)
 
 
 def _size(message: Message) -> int:

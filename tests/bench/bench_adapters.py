@@ -155,10 +155,12 @@ def peer() -> list[Row]:
 TICKING = f"""
     prompt()
     init()
-    time.sleep(1)
+    begin = time.time() // 5 * 5 + 10  # all together, when all have been started
+    time.sleep(begin - time.time())
     for _ in range({LINES_EACH}):
         time.sleep(0.03)
         text(str(time.monotonic_ns()))
+    time.sleep(2)  # none ends while others are measured
     result("done")
     until_eof()
 """
