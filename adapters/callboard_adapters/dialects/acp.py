@@ -48,7 +48,7 @@ QUIET, SETTLED = 0.25, 2.0
 at most until the second."""
 _QUIET_TIMER, _SETTLED_TIMER = "quiet", "settled"
 _GRACE_AFTER_FAILURE = 1.0  # seconds to leave in when nothing was begun
-_UPDATES = frozenset({"session/update", "session/notification"})
+_UPDATES = frozenset({"session/update", "session/notification", "sessionupdate", "sessionnotification"})
 _ALIVE: tuple[Output, ...] = (Alive(),)
 _UNUSUAL = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
@@ -167,7 +167,7 @@ class AcpClient(AcpVendor):
     def _asked(self, request: ServerRequest) -> Sequence[Output]:
         line, notices = acp_requests.answer(request, over=self.cancelled or self.over)
         shown: list[Output] = []
-        if request.key == acp_requests.PERMISSION and self.prompted and not self.over:
+        if request.key in acp_requests.PERMISSION and self.prompted and not self.over:
             shown = self.updates.tools.asked(mapping(request.params.get("toolCall")))
         return [*shown, Reply(line), *notices, Alive()]
 
@@ -259,7 +259,7 @@ class AcpClient(AcpVendor):
 
     def _prompt(self) -> list[Output]:
         self.prompted = True
-        params = self.prompt_params([{"type": "text", "text": self.ask.prompt}])
+        params = self.prompt_params([{"type": "text", "text": self.prompt_text()}])
         request = self._ask(PROMPT, {"sessionId": self.session_id, **params})
         return [*map(_log, self.settings.effort_notices()), request, HandshakeDone()]
 

@@ -23,11 +23,6 @@ from callboard_wire.failures import FailureReason
 HANDSHAKE = 60.0
 """Seconds for each request before the prompt. Agents start the user's MCP servers in `session/new`."""
 TIMEOUTS = Timeouts(handshake=HANDSHAKE)
-_SEPARATOR = "\n\n---\n\n"
-_LOST = (
-    "Note: the conversation this continues could not be opened again, so this is a new one that does not know it. "
-    "Read what you need (the issue, its comments, the state of the working directory) before you act."
-)
 _TURN_DONE = frozenset({"endturn", "maxtokens", "refusal", ""})
 
 
@@ -48,14 +43,15 @@ class AcpAdapter(Adapter):
     def launch(self, prompt: str, options: ExecOptions) -> Launch:
         servers, notices = acp_mcp.servers(options.mcp_config, self.capabilities.name)
         user, dropped = self.user_args(options)
-        fresh = self.client.fresh  # of the process before, when this is another start
         ask = Ask(
-            prompt=self._prompt(prompt, options, fresh),
+            prompt=prompt,
             cwd=self.context.cwd,
+            system=(options.system_prompt or "") if self.inlines_system_prompt else "",
+            expected=options.resume_expected,
             model=options.model or "",
             effort=self.effort(options),
             resume=options.resume_session_id or "",
-            fresh=fresh,
+            fresh=self.client.fresh,  # of the process before, when this is another start
             servers=tuple(servers),
         )
         self.client = self.client_class(ask)
@@ -172,12 +168,6 @@ class AcpAdapter(Adapter):
         if tail:
             error = f"{error}; {name} stderr: {tail}"
         return RunStatus.FAILED, error, failures.classify(error, exit)
-
-    def _prompt(self, prompt: str, options: ExecOptions, fresh: str) -> str:
-        parts = [options.system_prompt] if options.system_prompt and self.inlines_system_prompt else []
-        if fresh or (options.resume_expected and not options.resume_session_id):
-            parts.append(_LOST)
-        return _SEPARATOR.join([*filter(None, parts), prompt])
 
     def _session_id(self, rejected: bool) -> str:
         client = self.client

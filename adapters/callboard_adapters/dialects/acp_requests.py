@@ -12,13 +12,13 @@ from callboard_adapters.dialects.acp_offer import mapping, objects, text
 from callboard_adapters.dialects.json_rpc import INTERNAL_ERROR, METHOD_NOT_FOUND, JsonRpc, ServerRequest, method_key
 from callboard_adapters.messages import Message, MessageType
 
-PERMISSION = "session/requestpermission"
+PERMISSION = frozenset({"session/requestpermission", "sessionrequestpermission"})
 _SESSION_GRANTS = frozenset({"allowsession", "approveforsession"})
 
 
 def answer(request: ServerRequest, *, over: bool) -> tuple[bytes, list[Message]]:
     """(line to send, what to tell the user). `over`: the turn was cancelled or has ended."""
-    if request.key != PERMISSION:
+    if request.key not in PERMISSION:
         notice = f"refused {request.method}: this client has no file system, terminal or forms for the agent"
         return JsonRpc.refuse(request, METHOD_NOT_FOUND, "method not found"), [_log(notice, "debug")]
     if over:

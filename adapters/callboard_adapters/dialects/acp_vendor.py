@@ -16,14 +16,22 @@ from callboard_adapters.dialects.json_rpc import JsonRpc, RpcError
 from callboard_adapters.messages import FailureDetail
 
 LOAD, RESUME = "session/load", "session/resume"
+_SEPARATOR = "\n\n---\n\n"
+_LOST = (
+    "Note: the conversation this continues could not be opened again, so this is a new one that does not know it. "
+    "Read what you need (the issue, its comments, the state of the working directory) before you act."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a run asks of the agent. `fresh` says why `resume` is not tried again."""
+    """What a run asks of the agent. `fresh` says why `resume` is not tried again; `expected` that there should have
+    been a conversation to resume; `system` goes before the prompt."""
 
     prompt: str
     cwd: str
+    system: str = ""
+    expected: bool = False
     model: str = ""
     effort: str = ""
     resume: str = ""
@@ -36,7 +44,7 @@ class AcpVendor:
 
     opens_with: ClassVar[tuple[str, ...]] = (RESUME, LOAD)  # in order of preference
     announces: ClassVar[Announces] = Announces.INPUT_LATER
-    grace: ClassVar[float] = 5.0  # seconds to exit in after the turn
+    grace: ClassVar[float] = 3.0  # seconds to exit in after the turn
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
@@ -65,6 +73,11 @@ class AcpVendor:
     def model(self) -> str:
         """The name the usage is filed under."""
         return self.ask.model or self.session.current_model or "unknown"
+
+    def prompt_text(self) -> str:
+        """The prompt with what must be said before it."""
+        lost = self.fresh or (self.ask.expected and not self.ask.resume)
+        return _SEPARATOR.join(filter(None, (self.ask.system, _LOST if lost else "", self.ask.prompt)))
 
     # hooks -----------------------------------------------------------------------------
 
