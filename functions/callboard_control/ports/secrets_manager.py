@@ -62,9 +62,10 @@ class SecretsManager:
     def _secrets(self) -> Any:
         # Made when first needed: most calls of most functions never need one, and it costs 70 ms at a cold start.
         if self._client is None:
-            import boto3
+            # Not boto3: the bundle has botocore, the runtime's own boto3 would want another version of it.
+            import botocore.session
 
-            self._client = boto3.client("secretsmanager")
+            self._client = botocore.session.get_session().create_client("secretsmanager")
         return self._client
 
 

@@ -35,6 +35,7 @@ REASONED: dict[str, set[Use]] = {
     "agents": {("UpdateItem", "table")},  # a person's token notes when it was last used, once in a while
     # secrets; and a claim whose payload cannot be built puts the task back, with its place
     "claim": {("GetSecretValue", "*"), ("PutItem", "table")},
+    "agent_env": {(f"{verb}Secret{what}", "*") for verb, what in (("Create", ""), ("Get", "Value"), ("Put", "Value"))},
     "complete": {("DeleteItem", "table")},  # the end of a task whose place somebody else holds by then
 }
 """What is granted for moments that these lives do not reach."""
@@ -81,7 +82,48 @@ def tick(recorder: Recorder) -> None:
 def later(seconds: float) -> None:
     """The server's clock goes on by `seconds`."""
     ahead_ms = int(seconds * 1000)
-    ports.use(ports.Ports(clock=lambda: time.time_ns() // 1_000_000 + ahead_ms, bootstrap_secret=lambda: "s"))
+    ports.use(
+        ports.Ports(clock=lambda: time.time_ns() // 1_000_000 + ahead_ms, secrets=SECRETS, bootstrap_secret=lambda: "s")
+    )
+
+
+class Remembered:
+    """Secrets in memory: Secrets Manager's place is taken, the table's is not."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], dict[str, str]] = {}
+
+    def read(self, agent_id: str, version: str) -> dict[str, str]:
+        return self._kept[agent_id, version]
+
+    def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
+        self._kept[agent_id, version] = values
+
+    def forget(self, agent_id: str) -> None:
+        self._kept = {key: values for key, values in self._kept.items() if key[0] != agent_id}
+
+
+SECRETS = Remembered()
+
+
+def people(world: World) -> None:
+    """Workspaces, members, invitations; an agent changed, hidden and brought back; its environment."""
+    world.call("GET", "/api/workspaces", world.person)
+    world.call("POST", "/api/workspaces", world.person, {"name": "second"})
+    world.call("PATCH", "/api/workspaces/current", world.person, {"context": "We write haiku."})
+    code = world.call("POST", "/api/invitations", world.person, {"max_uses": 2})["code"]
+    bob = world.call("POST", "/api/invitations/accept", "", {"code": code, "name": "Bob"})["user_id"]
+    world.call("GET", "/api/members", world.person)
+    world.call("PATCH", f"/api/members/{bob}", world.person, {"role": "admin"})
+    world.call("DELETE", f"/api/members/{bob}", world.person)
+    world.call("POST", "/api/tokens/current/renew", world.person)
+    world.call("GET", "/api/audit", world.person)
+    agent = f"/api/agents/{world.agent_id}"
+    world.call("PUT", f"{agent}/env", world.person, {"custom_env": {"KEY": "value"}})
+    world.call("GET", f"{agent}/env", world.person)
+    world.call("PATCH", agent, world.person, {"name": "scout-2"})
+    world.call("POST", f"{agent}/archive", world.person)
+    world.call("POST", f"{agent}/restore", world.person)
 
 
 def lives(world: World) -> None:
@@ -156,6 +198,7 @@ def _thing(resource: dict[str, str]) -> str:
 def test_every_function_is_granted_what_it_asks_of_the_table(recorder: Recorder) -> None:
     later(0)
     with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
+        people(world)
         lives(world)
         ends_by_time(world, recorder)
     assert recorder.seen.keys() == template.functions().keys()
@@ -166,6 +209,7 @@ def test_every_function_is_granted_what_it_asks_of_the_table(recorder: Recorder)
 def test_what_is_granted_beyond_these_lives_is_known_and_has_a_reason(recorder: Recorder) -> None:
     later(0)
     with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
+        people(world)
         lives(world)
         ends_by_time(world, recorder)
     beyond = {name: granted(name) - uses - REASONED.get(name, set()) for name, uses in recorder.seen.items()}

@@ -17,7 +17,10 @@ from callboard_control.store.models import Item
 from callboard_wire.bodies import MAX_WAIT_S
 from tests.unit.infra import template
 
-READS_SECRETS = {"claim", "agent_env", "webhooks"}
+SECRETS = {
+    "claim": {"secretsmanager:GetSecretValue"},
+    "agent_env": {f"secretsmanager:{action}" for action in ("CreateSecret", "GetSecretValue", "PutSecretValue")},
+}
 
 
 def routes_in_template() -> dict[str, set[tuple[str, str]]]:
@@ -106,8 +109,7 @@ def test_a_function_is_granted_single_actions_on_single_things(name: str) -> Non
         assert not [action for action in actions if "*" in action or action == "dynamodb:Scan"]
         assert statement["Resource"] != "*"
         if any(action.startswith("secretsmanager:") for action in actions):
-            assert name in READS_SECRETS
-            assert actions == ["secretsmanager:GetSecretValue"]
+            assert set(actions) == SECRETS.get(name)
             assert statement["Resource"]["Fn::Sub"].endswith(":secret:callboard/${Stage}/agent/*")
 
 
