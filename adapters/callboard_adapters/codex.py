@@ -69,8 +69,9 @@ class CodexAdapter(Adapter):
         model_source=ModelSource.COMMAND,
         model_flag=False,
         context_file="AGENTS.md",
-        skills_folder=".agents/skills",
+        skills_folder=".agents/skills",  # skills/list of 0.171 calls it the repository's scope
         user_skills_folder="~/.codex/skills",
+        tools_leave_group=True,
         explicit_handshake=True,
         blocked_args=BLOCKED,
         value_args=VALUES,
@@ -123,7 +124,7 @@ class CodexAdapter(Adapter):
             links=self._home.links(),
             stdin=self._talk.start(),
             keep_stdin=True,
-            notices=[*notices, *dropped],
+            notices=[*notices, *dropped] if self._attempts == 1 else (),
         )
 
     def _wishes(self, prompt: str, options: ExecOptions, sandbox: str, notices: list[Message]) -> Wishes:

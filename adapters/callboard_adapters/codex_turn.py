@@ -36,6 +36,7 @@ class Turn:
         self.events: ModernEvents | LegacyEvents | None = None
         self._old: set[str] = set()
         self._requested = False
+        self._named = False
         self._answered = False
         self._held: list[Notification] = []
 
@@ -88,12 +89,21 @@ class Turn:
             return ALIVE
         legacy = note.key == "codex/event" or note.key.startswith("codex/event/")
         if self.events is None:
-            return self._choose(note, legacy)
+            return self._announced(self._choose(note, legacy))
         if legacy != isinstance(self.events, LegacyEvents):
             return ALIVE  # servers of some months spoke both at once: the second telling is dropped
-        return self.events.receive(note)
+        return self._announced(self.events.receive(note))
+
+    def _announced(self, outputs: Sequence[Output]) -> Sequence[Output]:
+        """Name the conversation with its first sign of work: before that a repeated start may still give it up, and
+        codex has written nothing that could be resumed."""
+        if self._named or not (self.shown.progressed or self.end):
+            return outputs
+        self._named = True
+        return [SessionId(self.thread_id), *outputs]
 
     def _choose(self, note: Notification, legacy: bool) -> Sequence[Output]:
+        """Settle the protocol with the first notification that shows it."""
         if legacy and LegacyEvents.decides(note):
             self.events = LegacyEvents(self.shown, self.usage, self.thread_id)
         elif not legacy and ModernEvents.decides(note):
@@ -102,7 +112,7 @@ class Turn:
             return ALIVE
         else:
             return self.shown.unheard_of(f"notification {note.method}", note.params)
-        return [SessionId(self.thread_id), *self.events.receive(note)]
+        return self.events.receive(note)
 
     def _is_ours(self, note: Notification) -> bool:
         turn_id = _turn_of(note)

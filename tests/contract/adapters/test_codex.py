@@ -207,8 +207,8 @@ async def test_every_recording_of_codex_conforms(tmp_path, name):
     assert not report.problems, report
 
 
-def test_the_conversation_is_only_named_once_its_turn_runs():
-    """A thread whose first turn never began has nothing on disk to resume."""
+def test_the_conversation_is_named_with_its_first_sign_of_work():
+    """A thread whose first turn never got anywhere may still be given up for a new one within the run."""
     recording = Recording.load(RECORDINGS / "text")
     adapter = CodexAdapter(context(CodexAdapter, recording))
     adapter.launch("hi", ExecOptions(cwd="/work-dir"))
@@ -218,5 +218,5 @@ def test_the_conversation_is_only_named_once_its_turn_runs():
         said.append(
             (json.loads(line).get("method"), [type(o) for o in outputs if isinstance(o, SessionId | TurnEnded)])
         )
-    assert [m for m, kinds in said if SessionId in kinds] == ["turn/started"]
+    assert [m for m, kinds in said if SessionId in kinds] == ["item/started"]
     assert [m for m, kinds in said if TurnEnded in kinds] == ["turn/completed"]

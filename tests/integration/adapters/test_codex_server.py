@@ -449,12 +449,14 @@ async def test_a_first_turn_stuck_in_the_model_list_is_repeated_on_a_new_thread(
         answer(hear("initialize"), {})
         answer(hear("thread/resume"), {"thread": {"id": "th-old"}})
         answer(hear("turn/start"), {"turn": {"id": TURN}})
+        note("turn/started", threadId="th-old", turn={"id": TURN})
         os.write(2, b"ERROR codex_models: failed to refresh available models: timeout\\n")
         until_eof()
     begin(); say_text("second try"); done(); until_eof()
     """
-    _, result = await run(tmp_path, body, resume_session_id="th-old", first_progress_timeout=2)
+    messages, result = await run(tmp_path, body, resume_session_id="th-old", first_progress_timeout=2)
     assert (result.status, result.output, result.session_id) == (RunStatus.COMPLETED, "second try", "th-1")
+    assert [m.session_id for m in messages if m.session_id] == ["th-1"]
     first, second = sent(tmp_path, "turn/start")
     assert first["input"][0]["text"] == "do it"
     assert "could not be resumed" in second["input"][0]["text"]
