@@ -56,6 +56,7 @@ _VERIFIED = (2026, 9, 6)
 _NO_LIMIT = 86_400  # its own limit is 600 s, and there is no "none"
 _SPARE = 60  # seconds it may take longer than our own clock, which is to fire first
 _EXIT_GRACE = 2.0  # seconds between the document and an exit that may never come
+_ALIVE: tuple[Output, ...] = (Alive(),)
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HAS_AGENTS = re.compile(rb"\$include|\b(?:entries|list)\b[\"']?\s*:")
 _HAS_SERVERS = re.compile(rb"\$include|\bmcp\b[\"']?\s*:")
@@ -239,11 +240,13 @@ class OpenclawAdapter(Adapter):
         return self.finders["stdout"].noise, 0
 
     def _line(self, pipe: str, line: bytes) -> Sequence[Output]:
+        value = self.finders[pipe].feed(line)
+        if value is None and self._announced:
+            return _ALIVE
         outputs: list[Output] = [Alive()]
         if not self._announced:
             self._announced = True
             outputs.append(SessionId(self.session_id))
-        value = self.finders[pipe].feed(line)
         if value is None:
             return outputs
         if openclaw_document.is_document(value):

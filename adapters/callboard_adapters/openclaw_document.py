@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic_core import from_json
+
 from callboard_adapters import failures
 from callboard_adapters.base import ProcessExit
 from callboard_adapters.dialects.stream_json import count, flatten
@@ -52,6 +54,12 @@ class Finder:
 
     def feed(self, line: bytes) -> dict[str, Any] | None:
         """An object that ended with this line, else None."""
+        if line.startswith(b" ") and self._open:  # nearly every line: the inside of a document
+            self._open.append(line)
+            self._size += len(line) + 1
+            if self._size > _LONGEST:
+                self._give_up()
+            return None
         margin = line.rstrip(b"\r")
         if line.startswith(b"{") and (not self._open or margin == b"{" or self._open[0].rstrip(b"\r") != b"{"):
             whole = _object(line)
@@ -214,9 +222,12 @@ def _usage(agent: Mapping[str, Any]) -> TokenUsage | None:
 
 def _object(data: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
+        value = from_json(data)
+    except ValueError:
+        try:
+            value = json.loads(data)  # NaN, lone surrogates
+        except (ValueError, RecursionError):
+            return None
     return value if isinstance(value, dict) else None
 
 
