@@ -62,6 +62,11 @@ class Engine:
     ) -> None:
         self._core = Core(os.fspath(path), clock=clock, faults=faults, synchronous=synchronous)
 
+    @property
+    def injects_faults(self) -> bool:
+        """Whether an injector was given."""
+        return self._core.faults is not None
+
     def close(self) -> None:
         """Close the file; requests after this fail with InternalServerError."""
         self._core.storage.close()

@@ -19,6 +19,8 @@ from callboard_control.embedded.engine.schema import Index, Table
 from callboard_control.embedded.engine.storage import Statement
 from callboard_control.embedded.engine.values import Item
 
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 
 class Stored(NamedTuple):
     """An item as found: its attributes and its size in bytes."""
@@ -95,7 +97,7 @@ def load(text: str) -> Item:
 
 def dump(item: Item) -> str:
     """An item as its row's JSON."""
-    return json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODE(item)
 
 
 def change(table: Table, key: RowKey, before: Stored | None, after: Item | None, *, too_large: str) -> Change:

@@ -3,6 +3,7 @@ network."""
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -172,6 +173,96 @@ def test_a_kind_of_table_the_engine_does_not_have_is_named(engine: Engine, part:
     }
     with pytest.raises(made.exceptions.ClientError, match=rf"ValidationException.*{named} is not supported"):
         made.create_table(**request, **part)
+
+
+# The short way and the long way. An injector that does nothing makes botocore send, retry and parse as on the network.
+
+ITEM = {
+    **tables.key("x"),
+    "all": {
+        "M": {
+            "n": {"N": "1.50"},
+            "b": {"B": b"\x00\xff"},
+            "bs": {"BS": [b"", b"\x01"]},
+            "ss": {"SS": ["é"]},
+            "ns": {"NS": ["1"]},
+            "l": {"L": [{"BOOL": False}, {"NULL": True}, {"M": {"B": {"B": b"b"}}}]},
+            "B": {"S": "an attribute of that name"},
+        }
+    },
+    "g": {"S": "g"},
+    "h": {"N": "1"},
+}
+KEY = {"TableName": tables.NAME, "Key": tables.key("x")}
+FALSE = {"ConditionExpression": "attribute_not_exists(pk)", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("put_item", {"TableName": tables.NAME, "Item": ITEM, "ReturnConsumedCapacity": "INDEXES"}),
+    ("put_item", {"TableName": tables.NAME, "Item": ITEM, "ReturnValues": "ALL_OLD"}),
+    ("put_item", {"TableName": tables.NAME, "Item": ITEM, **FALSE}),
+    ("put_item", {"TableName": "nothing", "Item": ITEM}),
+    ("get_item", KEY),
+    ("get_item", {"TableName": tables.NAME, "Key": tables.key("none")}),
+    ("get_item", {**KEY, "ProjectionExpression": "nothing"}),
+    ("get_item", {**KEY, "ProjectionExpression": "a a"}),
+    (
+        "query",
+        {
+            "TableName": tables.NAME,
+            "IndexName": "by-g",
+            "KeyConditionExpression": "g = :g",
+            "ExpressionAttributeValues": {":g": {"S": "g"}},
+            "Limit": 1,
+            "ReturnConsumedCapacity": "INDEXES",
+        },
+    ),
+    ("scan", {"TableName": tables.NAME, "Select": "COUNT"}),
+    ("update_item", {**KEY, "UpdateExpression": "REMOVE g", "ReturnValues": "UPDATED_OLD"}),
+    ("update_item", {**KEY, "UpdateExpression": "REMOVE h", **FALSE}),
+    ("batch_get_item", {"RequestItems": {tables.NAME: {"Keys": [tables.key("x"), tables.key("y")]}}}),
+    ("batch_write_item", {"RequestItems": {tables.NAME: [{"DeleteRequest": {"Key": tables.key("y")}}]}}),
+    ("transact_get_items", {"TransactItems": [{"Get": KEY}, {"Get": {**KEY, "Key": tables.key("none")}}]}),
+    (
+        "transact_write_items",
+        {"TransactItems": [{"ConditionCheck": {**KEY, **FALSE}}, {"Delete": {**KEY, "Key": tables.key("z")}}]},
+    ),
+    (
+        "transact_write_items",
+        {"TransactItems": [{"Delete": KEY}], "ClientRequestToken": "t", "ReturnConsumedCapacity": "TOTAL"},
+    ),
+    ("delete_item", {**KEY, "ReturnValues": "ALL_OLD"}),
+    ("describe_table", {"TableName": "nothing"}),
+    ("describe_time_to_live", {"TableName": tables.NAME}),
+]
+
+
+def test_the_short_way_through_botocore_answers_what_the_long_way_does(engine: Engine) -> None:
+    with Engine(":memory:", faults=Script()) as other:
+        tables.create(other)
+        short, long = client(engine), client(other)
+        for operation, request in CALLS:
+            assert told(short, operation, request) == told(long, operation, request), operation
+
+
+def told(made: Any, operation: str, request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What the caller sees: the class of the outcome and all of the response."""
+    try:
+        return "", getattr(made, operation)(**request)
+    except made.exceptions.ClientError as error:
+        return f"{type(error).__name__}: {error}", error.response
+
+
+def test_other_handlers_of_a_call_still_see_and_change_it(engine: Engine) -> None:
+    made = client(engine)
+    tables.put(engine, tables.key("x"))
+    seen: list[str] = []
+
+    def ask(params: dict[str, Any], **_: Any) -> None:
+        params["body"] = json.dumps({**json.loads(params["body"]), "ReturnConsumedCapacity": "TOTAL"}).encode()
+
+    made.meta.events.register("before-call.dynamodb", ask)
+    made.meta.events.register("after-call.dynamodb", lambda parsed, **_: seen.append(parsed["ConsumedCapacity"]))
+    made.get_item(**KEY)
+    assert seen == [{"TableName": tables.NAME, "CapacityUnits": 0.5}]
 
 
 # PynamoDB
