@@ -15,6 +15,8 @@ from callboard_control.embedded.metrics import Metrics
 from callboard_control.embedded.routes import Handler
 
 EVERY_S = 60.0
+SLEPT_S = 30.0
+"""A pause longer than asked for by this much was not a pause of ours: the machine slept, or its clock jumped."""
 TICK_TIMEOUT_S = 55.0
 
 log = logging.getLogger("callboard.scheduler")
@@ -36,7 +38,12 @@ def tick_event(now: datetime) -> dict[str, Any]:
 
 
 class Scheduler:
-    """Runs `handler` every `every_s` seconds in a thread of its own: never twice at once, and whatever it raises."""
+    """Runs `handler` every `every_s` seconds in a thread of its own: never twice at once, and whatever it raises.
+
+    The first run comes after one pause, and a pause that the machine slept through is followed by another. A daemon on
+    the same machine was away for just as long: it needs the time to say that it is back, or the sweep would take its
+    running tasks for lost (the cloud's schedule has no such moments).
+    """
 
     def __init__(
         self,
@@ -54,7 +61,6 @@ class Scheduler:
         self._thread = Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
-        """The first run is at once: what expired while the machine was off should not wait another minute."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:
@@ -65,9 +71,18 @@ class Scheduler:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            self._tick()
-            self._stopped.wait(self._every_s)
+        skipped = False
+        began = self._clock()
+        while not self._stopped.wait(self._every_s):
+            paused_s = (self._clock() - began).total_seconds()
+            # Not twice in a row: a machine that is merely slow must still be swept.
+            skipped = not skipped and abs(paused_s - self._every_s) > SLEPT_S
+            if skipped:
+                log.info("no sweep now: %.0f s have passed instead of %.0f", paused_s, self._every_s)
+                self._metrics.tick("skipped")
+            else:
+                self._tick()
+            began = self._clock()
 
     def _tick(self) -> None:
         event = tick_event(self._clock())
