@@ -16,6 +16,8 @@ from callboard_daemon.settings import Settings
 log = logging.getLogger(__name__)
 
 EVERY_S: Final = 600.0
+ECHO: Final = "echo"
+"""For trying things out: offered when it is asked for, or when there is nothing else."""
 
 
 @dataclass(slots=True)
@@ -30,9 +32,11 @@ class Providers:
         """Look again; whether anything is new. A provider that is not found any more stays offered: a passing hiccup
         must not take a working runtime away, and a run that really misses its CLI says so."""
         fresh = await discover(self.settings, self.environ)
-        found = {**self.inventory.found, **fresh.found}
+        found, skipped = {**self.inventory.found, **fresh.found}, dict(fresh.skipped)
+        if len(found) > 1 and ECHO not in self.settings.providers and found.pop(ECHO, None) is not None:
+            skipped[ECHO] = "it has no model; name it in CALLBOARD_PROVIDERS to offer it beside the others"
         new = found != self.inventory.found
-        self.inventory = Inventory(found, fresh.skipped, fresh.path)
+        self.inventory = Inventory(found, skipped, fresh.path)
         return new
 
     def replaced(self, provider: str) -> bool:

@@ -29,11 +29,11 @@ from callboard_daemon.cli.server_extra import load_server
 from callboard_daemon.discover import Found, discover, logged_in
 from callboard_daemon.errors import CallboardError, ExitCode
 from callboard_daemon.paths import Paths, paths_for
+from callboard_daemon.rediscover import ECHO
 from callboard_daemon.settings import load_settings
 from callboard_wire.api import BootstrapRequest, CreateAgentRequest, EnqueueRequest, TaskView
 from callboard_wire.states import TaskStatus
 
-ECHO: Final = "echo"
 FILE: Final = "hello.txt"
 READY_WITHIN_S: Final = 15.0
 _ECHO_PROMPT: Final = (
@@ -108,10 +108,8 @@ def _tour(url: str, secret_file: Path, paths: Paths, home: Path, chosen: Found) 
         prompt = _ECHO_PROMPT if chosen.provider == ECHO else _MODEL_PROMPT
         task = api.enqueue(EnqueueRequest(agent=agent.id, prompt=prompt, max_attempts=1))
         note(f"Task {task.id}\n")
-        task = follow(api, task.id, console(err=False))
-        print_end(task)
-        if task.output:
-            click.echo(f"result: {task.output}")
+        task, _ = follow(api, task.id, console(err=False))
+        print_end(task, shown="")
         return task, _written(Path(task.work_dir) / FILE if task.work_dir else None)
 
 

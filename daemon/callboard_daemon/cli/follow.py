@@ -23,22 +23,26 @@ _STYLE: Final = {"text": "", "thinking": "dim italic", "error": "red", "log": "d
 _STATUS_STYLE: Final = {TaskStatus.COMPLETED: "green", TaskStatus.FAILED: "red", TaskStatus.CANCELLED: "yellow"}
 
 
-def follow(api: Api, task_id: str, screen: Console, *, since: int = 0) -> TaskView:
-    """Print a task's messages until it has ended, and those of its retry after it; the last attempt.
+def follow(api: Api, task_id: str, screen: Console, *, since: int = 0) -> tuple[TaskView, str]:
+    """Print a task's messages until it has ended, and those of its retry after it; the last attempt and the last text
+    it said.
 
     A server that is away for a while is waited for: the task goes on without it.
     """
     while True:
-        task = _follow_one(api, task_id, screen, since)
+        task, said = _follow_one(api, task_id, screen, since)
         if not task.retried_by_task_id:
-            return task
+            return task, said
         screen.print(f"Attempt {task.attempt} failed ({task.failure_reason}); trying again.", style="yellow")
         task_id, since = task.retried_by_task_id, 0
 
 
-def print_end(task: TaskView) -> None:
-    """How a task ended, on stdout and for people: status, result, usage, cost, where the files are."""
+def print_end(task: TaskView, *, shown: str) -> None:
+    """How a task ended, on stdout and for people: result (unless it is the text just `shown`), status, usage, cost,
+    where the files are."""
     screen = console(err=False)
+    if task.status is TaskStatus.COMPLETED and task.output.strip() != shown.strip():
+        screen.print(f"\nresult: {printable(task.output)}")
     took = f" in {task.duration_ms / 1000:.1f} s" if task.duration_ms is not None else ""
     screen.print(f"\n{task.status.value}{took}", style=_STATUS_STYLE.get(task.status, ""))
     if task.error:
@@ -79,8 +83,8 @@ def printable(text: str) -> str:
     return "".join(c for c in text if c.isprintable() or c in "\n\t").rstrip("\n")
 
 
-def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> TaskView:
-    waited = ""
+def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> tuple[TaskView, str]:
+    waited = said = ""
     away = False
     while True:
         try:
@@ -88,6 +92,7 @@ def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> TaskView
             for message in _new_messages(api, task_id, since):
                 print_message(screen, message)
                 since = message.seq
+                said = message.content if message.type == "text" else said
         except ControlError as error:
             if not error.transient:
                 raise
@@ -97,7 +102,7 @@ def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> TaskView
         else:
             away = False
             if task.status.terminal:
-                return task
+                return task, said
             why = task.waiting.message if task.waiting else ""
             if why and why != waited:
                 screen.print(f"waiting: {why}", style="yellow")

@@ -68,20 +68,20 @@ def run(
         screen = console(err=cli.json)
         note(f"task {task.id} for {task.agent_name or agent}")
         try:
-            task = follow(api, task.id, screen)
+            task, said = follow(api, task.id, screen)
         except KeyboardInterrupt:
             note(f"\nLeft running. Watch it: callboard task messages {task.id} --follow")
             note(f"Stop it: callboard task cancel {task.id}")
             return 130
-    return show_end(cli, task)
+    return show_end(cli, task, said)
 
 
-def show_end(cli: Cli, task: TaskView) -> int:
-    """Print how a followed task ended; the command's exit code."""
+def show_end(cli: Cli, task: TaskView, said: str) -> int:
+    """Print how a followed task ended (`said` is the text that stands there already); the command's exit code."""
     if cli.json:
         print_json(task)
     else:
-        print_end(task)
+        print_end(task, shown=said)
     return ExitCode.OK if task.status is TaskStatus.COMPLETED else ExitCode.ERROR
 
 

@@ -71,7 +71,7 @@ def messages(cli: Cli, task_id: str, since: int, follows: bool) -> int:
     with cli.connect() as api:
         if follows:
             try:
-                return show_end(cli, follow(api, task_id, console(err=cli.json), since=since))
+                return show_end(cli, *follow(api, task_id, console(err=cli.json), since=since))
             except KeyboardInterrupt:
                 note(f"\nThe task goes on. Stop it: callboard task cancel {task_id}")
                 return 130
