@@ -230,7 +230,7 @@ class CodexAdapter(Adapter):
         if end.status == "failed":
             problem = end.error or TurnError("codex ended the turn as failed and gave no reason")
             return RunStatus.FAILED, problem.text, problem.failure(exit=exit)
-        if self._talk.answers.cancelled:
+        if self._talk.interrupted:
             return RunStatus.ABORTED, "the turn was interrupted", None
         # Nobody here asked: whoever reads "cancelled" would think a person did it.
         sentence = "codex interrupted the turn by itself"

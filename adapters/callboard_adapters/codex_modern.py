@@ -72,10 +72,11 @@ class ModernEvents:
     # turns -------------------------------------------------------------------------
 
     def _completed(self, params: dict[str, Any]) -> Sequence[Output]:
-        turn = params.get("turn") or {}
+        turn = params["turn"]
         outputs: list[Output] = []
-        if not self._shown.answer:  # the summary repeats the last message, in case its own event was lost
-            for item in turn.get("items") or []:
+        items = turn.get("items")
+        if not self._shown.answer and isinstance(items, list):
+            for item in items:  # the summary repeats the last message, in case its own event was lost
                 if isinstance(item, dict) and item.get("type") == "agentMessage":
                     outputs += self._shown.text(str(item.get("text") or ""), item.get("phase"))
         used = turn_usage(turn)
@@ -108,7 +109,6 @@ class ModernEvents:
         return [Message(MessageType.LOG, "plan: " + "; ".join(steps), level="info")] if steps else ALIVE
 
     def _compacted(self, params: dict[str, Any]) -> Sequence[Output]:
-        self._shown.compacted = True
         return [Message(MessageType.STATUS, "the conversation was compacted", status="compacted")]
 
     def _rerouted(self, params: dict[str, Any]) -> Sequence[Output]:

@@ -22,7 +22,7 @@ class Answers:
 
     def __init__(self, *, allow: bool) -> None:
         self.allow = allow
-        self.cancelled = False
+        self.closed = False  # the turn was cancelled or is over: nothing is granted any more
         self.refused: list[str] = []
         self._known: dict[str, Callable[[ServerRequest], tuple[Any, str]]] = {
             "item/commandexecution/requestapproval": self._approval,
@@ -51,10 +51,10 @@ class Answers:
 
     @property
     def _grants(self) -> bool:
-        return self.allow and not self.cancelled
+        return self.allow and not self.closed
 
     def _approval(self, request: ServerRequest) -> tuple[Any, str]:
-        if self.cancelled:
+        if self.closed:
             return {"decision": "cancel"}, ""
         wanted = ["accept", "decline", "cancel"] if self.allow else ["decline", "cancel"]
         offered = request.params.get("availableDecisions")
@@ -64,7 +64,7 @@ class Answers:
 
     def _legacy_approval(self, request: ServerRequest) -> tuple[Any, str]:
         """The older pair of requests has words of its own."""
-        if self.cancelled:
+        if self.closed:
             return {"decision": "abort"}, ""
         return {"decision": "approved" if self.allow else "denied"}, "" if self.allow else _declined(request)
 
@@ -87,7 +87,7 @@ class Answers:
         schema = params.get("requestedSchema")
         fields = schema.get("properties") if isinstance(schema, dict) else None
         person = bool(fields) or params.get("mode") in ("url", "openai/userVerification")
-        action = "accept" if self._grants and not person else "cancel" if self.cancelled else "decline"
+        action = "accept" if self._grants and not person else "cancel" if self.closed else "decline"
         said = f"an MCP server asked: {str(params.get('message'))[:_SHOWN]} — answered {action}"
         return {"action": action, "content": None, "_meta": None}, "" if action == "accept" else said
 

@@ -40,7 +40,6 @@ class Shown:
         self.retrying: TurnError | None = None  # the last one codex went on after
         self.progressed = False  # a word, thought or tool call came
         self.tools: dict[str, str] = {}  # call id → tool, still running
-        self.compacted = False
         self._final = ""
         self._last = ""
         self._partial: dict[str, list[str]] = {}  # item id → what has arrived of its text

@@ -49,7 +49,8 @@ class Wishes:
 
 
 class Conversation:
-    """`rejected`: the thread asked for is gone, positively. `turn` is None until a thread is there."""
+    """`rejected`: the thread asked for is gone, positively. `interrupted`: the caller wanted the end. `turn` is None
+    until a thread is there."""
 
     def __init__(self, wishes: Wishes) -> None:
         self.rpc = JsonRpc()
@@ -58,6 +59,7 @@ class Conversation:
         self.turn: Turn | None = None
         self.thread_id = ""
         self.rejected = False
+        self.interrupted = False
         self._wishes = wishes
         self._lost = wishes.resume_expected and not wishes.resume
         self._over = False
@@ -113,7 +115,7 @@ class Conversation:
 
     def interrupt(self) -> list[Output]:
         """The caller's cancel in codex's words, where there is a turn to address; nothing is granted from now on."""
-        self.answers.cancelled = True
+        self.interrupted = self.answers.closed = True
         if self.turn is None or not self.turn.is_requested or self._over:
             return []
         outputs = [*self.turn.release()]
@@ -256,7 +258,7 @@ class Conversation:
     def _check_end(self, outputs: list[Output]) -> list[Output]:
         if self._over or self.turn is None or self.turn.end is None:
             return outputs
-        self._over = True
+        self._over = self.answers.closed = True
         return [*outputs, *self._handshake_done(), Timer("probe", None), Timer("turn-answer", None), TurnEnded()]
 
     def _probe(self, turn: Turn) -> list[Output]:

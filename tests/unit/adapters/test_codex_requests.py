@@ -35,7 +35,7 @@ def test_both_generations_of_approvals_get_their_own_words(method, allowed, decl
     assert answered(Answers(allow=True), method)["result"] == {"decision": allowed}
     assert answered(Answers(allow=False), method)["result"] == {"decision": declined}
     stopped = Answers(allow=True)
-    stopped.cancelled = True
+    stopped.closed = True
     assert answered(stopped, method)["result"] == {"decision": cancelled}
 
 

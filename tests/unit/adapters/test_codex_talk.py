@@ -191,6 +191,20 @@ def test_what_a_newer_codex_says_is_kept_as_a_log():
     assert any("hologram" in m.content and "cube" in m.content for m in logs)
 
 
+def test_an_end_with_a_summary_of_unknown_shape_is_still_an_end():
+    talk = Talk().begin()
+    talk.note("turn/completed", turn={"id": TURN, "status": "completed", "items": 5, "usage": [], "error": {}})
+    assert talk.ended == "completed"
+
+
+def test_nothing_is_granted_once_the_turn_is_over():
+    talk = Talk().begin()
+    talk.note("turn/completed", turn={"id": TURN, "status": "interrupted"})
+    talk.hear(id=9, method="item/commandExecution/requestApproval", params={})
+    assert talk.sent[-1] == {"jsonrpc": "2.0", "id": 9, "result": {"decision": "cancel"}}
+    assert not talk.conversation.interrupted
+
+
 # ── the older protocol ─────────────────────────────────────────────────────────────────
 
 
