@@ -359,3 +359,27 @@ def test_shell_completion_is_printed_for_every_shell() -> None:
         timeout=30,
     )
     assert "task" in done.stdout
+
+
+def test_why_history_queue_and_rerun_answer_what_a_user_asks_of_a_task(machine: Machine) -> None:
+    done = machine.json("run", "say hello", "--agent", "scout", "--follow")
+    assert isinstance(done, dict)
+    moves = machine.json("task", "history", str(done["id"]))
+    assert isinstance(moves, list)
+    assert [m["move"] for m in moves] == ["enqueue", "claim", "start", "complete"]
+    assert "The task is completed." in machine.run("task", "why", str(done["id"])).stdout
+    again = machine.json("task", "rerun", str(done["id"]))
+    assert isinstance(again, dict)
+    assert again["rerun_of_task_id"] == done["id"]
+    eventually(lambda: machine.task(str(again["id"]))["status"] == "completed")
+    assert machine.json("queue") == []
+
+
+def test_doctor_finds_nothing_wrong_with_the_server_and_looks_at_a_provider(machine: Machine) -> None:
+    report = machine.json("doctor", "--server")
+    assert isinstance(report, dict)
+    assert report["checked"] > 0
+    assert report["offences"] == []
+    missing = machine.run("doctor", "codex", "--output", "json", CALLBOARD_CODEX_PATH="/nowhere/codex")
+    assert missing.returncode == 1
+    assert json.loads(missing.stdout)[0]["code"] == "executable_missing"

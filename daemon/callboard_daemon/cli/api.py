@@ -17,9 +17,11 @@ from callboard_wire.api import (
     AgentView,
     BootstrapRequest,
     CreateAgentRequest,
+    DoctorReport,
     EnqueueRequest,
     MeView,
     Page,
+    QueuedTask,
     RuntimeView,
     TaskView,
     TokenResponse,
@@ -81,6 +83,22 @@ class Api:
 
     def cancel(self, task_id: str) -> TaskView:
         return self._ask("POST", f"/api/tasks/{_segment(task_id)}/cancel", TaskView)
+
+    def rerun(self, task_id: str) -> TaskView:
+        return self._ask("POST", f"/api/tasks/{_segment(task_id)}/rerun", TaskView, tries=1)
+
+    def queue(self, **wanted: str) -> Iterator[QueuedTask]:
+        return self._pages("/api/queue", QueuedTask, wanted)
+
+    def doctor(self) -> Iterator[DoctorReport]:
+        """Page after page of the server's cross-check."""
+        query: dict[str, Any] = {}
+        while True:
+            page = self._ask("GET", "/api/doctor", DoctorReport, query=query)
+            yield page
+            if not page.next_cursor:
+                return
+            query = {"cursor": page.next_cursor}
 
     def _pages(self, path: str, kind: type[T], query: dict[str, Any]) -> Iterator[T]:
         cursor: str | None = None

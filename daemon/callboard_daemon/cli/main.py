@@ -30,7 +30,9 @@ COMMANDS: Final = {
     "agent": (f"{_HERE}.agent:agent", "Make and list agents."),
     "runtime": (f"{_HERE}.runtime:runtime", "List the places where agents can run."),
     "run": (f"{_HERE}.run:run", "Give an agent a task."),
-    "task": (f"{_HERE}.task:task", "Look at tasks, and cancel them."),
+    "task": (f"{_HERE}.task:task", "Look at tasks, cancel and repeat them."),
+    "queue": (f"{_HERE}.queue:queue", "Show what waits, in the order it will be claimed."),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check this machine, or the server's tasks."),
     "version": (f"{_HERE}.version:version_command", "Show the version."),
     "completion": (f"{_HERE}.completion:completion", "Print a shell's completion script."),
 }

@@ -1,4 +1,4 @@
-"""`callboard task list|get|messages|cancel`."""
+"""`callboard task list|get|why|history|messages|cancel|rerun`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from callboard_wire.states import TaskStatus
 
 @click.group()
 def task() -> None:
-    """Look at tasks, and cancel them."""
+    """Look at tasks, cancel and repeat them."""
 
 
 @task.command("list")
@@ -91,6 +91,58 @@ def messages(cli: Cli, task_id: str, since: int, follows: bool) -> int:
     if not found:
         note("No messages yet.")
     return 0
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
+@output_option
+@pass_cli
+def why(cli: Cli, task_id: str) -> None:
+    """Say why a task does not run: the first thing that stands in its way."""
+    with cli.connect() as api, working(cli, "asking the server"):
+        found = api.task(task_id)
+    if cli.json:
+        print_json(found.waiting or {"code": found.status.value, "message": _ended(found), "details": {}})
+    else:
+        click.echo(f"{found.waiting.code}: {found.waiting.message}" if found.waiting else _ended(found))
+
+
+def _ended(found: TaskView) -> str:
+    reason = f": {found.failure_reason}. {one_line(found.error, 500)}" if found.failure_reason else "."
+    again = f" It was tried again as {found.retried_by_task_id}." if found.retried_by_task_id else ""
+    return f"The task is {found.status.value}{reason}{again}"
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
+@output_option
+@pass_cli
+def history(cli: Cli, task_id: str) -> None:
+    """List a task's moves: when, from where to where, by whom, under which claim."""
+    with cli.connect() as api, working(cli, "asking the server"):
+        found = api.task(task_id)
+    if cli.json:
+        print_json(found.moves)
+        return
+    rows = [
+        [m.at.strftime("%Y-%m-%d %H:%M:%S"), m.move, f"{m.start or '-'} -> {m.end}", m.by, str(m.fence or "")]
+        for m in found.moves
+    ]
+    print_table(["at (UTC)", "move", "states", "by", "fence"], rows, empty="")
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
+@output_option
+@pass_cli
+def rerun(cli: Cli, task_id: str) -> None:
+    """Do a task's work once more, as a new task that continues its session where it can."""
+    with cli.connect() as api, working(cli, "asking the server"):
+        made = api.rerun(task_id)
+    if cli.json:
+        print_json(made)
+    else:
+        note(f"Task {made.id} is {made.status.value}. Follow it: callboard task messages {made.id} --follow")
 
 
 @task.command()
