@@ -158,33 +158,33 @@ def test_a_conversation_goes_on_in_its_own_folder(machine: Machine) -> None:
 def test_a_cancelled_task_ends_on_its_machine_and_its_follower_ends_with_1(machine: Machine) -> None:
     task_id = machine.run("run", "!say started\n!sleep 120", "--agent", "scout").stdout.strip()
     eventually(lambda: machine.task(task_id)["status"] == "running", timeout=30)
-    follower = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "task", "messages", task_id, "--follow"],
         env=machine.env,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
-    )
-    cancelled = machine.run("task", "cancel", task_id)
-    assert cancelled.returncode == 0, cancelled.stderr
-    out, _ = follower.communicate(timeout=30)
+    ) as follower:
+        cancelled = machine.run("task", "cancel", task_id)
+        assert cancelled.returncode == 0, cancelled.stderr
+        out, _ = follower.communicate(timeout=30)
     assert follower.returncode == 1
     assert "cancelled" in out
     eventually(lambda: machine.json("daemon", "status")["running_tasks"] == 0, timeout=30)
 
 
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_go_on(machine: Machine) -> None:
-    runner = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "run", "!say here\n!sleep 3\n!answer survived", "--agent", "scout", "--follow"],
         env=machine.env | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert runner.stdout is not None
-    assert "here" in runner.stdout.readline()
-    runner.send_signal(signal.SIGINT)
-    _, err = runner.communicate(timeout=30)
+    ) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == "here\n"
+        runner.send_signal(signal.SIGINT)
+        _, err = runner.communicate(timeout=30)
     assert runner.returncode == 130
     assert "callboard task cancel " in err
     task_id = err.rpartition("task cancel ")[2].split()[0]

@@ -33,7 +33,7 @@ def follow(api: Api, task_id: str, screen: Console, *, since: int = 0) -> tuple[
         task, said = _follow_one(api, task_id, screen, since)
         if not task.retried_by_task_id:
             return task, said
-        screen.print(f"Attempt {task.attempt} failed ({task.failure_reason}); trying again.", style="yellow")
+        note(f"Attempt {task.attempt} failed ({task.failure_reason}); trying again as {task.retried_by_task_id}.")
         task_id, since = task.retried_by_task_id, 0
 
 
@@ -105,7 +105,7 @@ def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> tuple[Ta
                 return task, said
             why = task.waiting.message if task.waiting else ""
             if why and why != waited:
-                screen.print(f"waiting: {why}", style="yellow")
+                note(f"waiting: {why}")
             waited = why
         time.sleep(EVERY_S)
 
