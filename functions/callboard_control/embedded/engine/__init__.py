@@ -1,11 +1,13 @@
 """The embedded engine: the part of DynamoDB's API that the store uses, on one SQLite file, without a socket.
 
-    engine = Engine("callboard.db")             # or ":memory:"; clock=, faults=, synchronous= dynamodb =
-    client(engine)                   # a boto3-style client that needs nothing of the machine
-    attach(session_or_client, engine)           # any boto3/botocore session or client attach_pynamodb(engine,
-    TaskModel, …)       # PynamoDB models; attach_connection(engine, connection) for TransactWrite
-    engine.execute("GetItem", {...})            # below botocore: plain JSON shapes, raises EngineError
-    engine.sweep_expired()                      # what DynamoDB's TTL does by itself engine.close()
+    engine = Engine("callboard.db")       # or ":memory:"; clock=, faults=, synchronous=
+    dynamodb = client(engine)             # a boto3-style client that needs nothing of the machine
+    attach(session_or_client, engine)     # any boto3 or botocore session or client
+    attach_pynamodb(engine, TaskModel)    # PynamoDB models
+    attach_connection(engine, connection) # a PynamoDB connection, as a TransactWrite takes it
+    engine.execute("GetItem", {...})      # below botocore: plain JSON shapes, raises EngineError
+    engine.sweep_expired()                # what DynamoDB's TTL does by itself
+    engine.close()
 
 What is not implemented is refused by name (ValidationException or UnknownOperationException), never approximated.
 """

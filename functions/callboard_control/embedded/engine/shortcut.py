@@ -34,6 +34,9 @@ OPERATIONS = frozenset(
 HEADERS = {"content-type": "application/x-amz-json-1.0", "x-amzn-requestid": "embedded"}
 
 
+_AS_IS = frozenset({"S", "N", "SS", "NS", "BOOL", "NULL"})
+
+
 class _Status:
     """What botocore looks at of an HTTP response here."""
 
@@ -65,19 +68,19 @@ def _metadata(status: int) -> dict[str, Any]:
 
 def _parsed(value: Any) -> Any:
     """The answer as botocore would have parsed it: binary values as bytes, the rest as it is in JSON."""
-    if isinstance(value, list):
-        return [_parsed(element) for element in value]
-    if not isinstance(value, dict):
-        return value
-    if len(value) == 1:
-        letter, content = next(iter(value.items()))
-        if letter == "B" and isinstance(content, str):
-            return {"B": base64.b64decode(content)}
-        if letter == "BS" and isinstance(content, list):
-            return {"BS": [base64.b64decode(member) for member in content]}
-        if letter in ("S", "N"):
-            return value
-    return {name: _parsed(element) for name, element in value.items()}
+    kind = type(value)
+    if kind is dict:
+        if len(value) == 1:
+            [(letter, content)] = value.items()
+            # A map may have an attribute called S or B: its value is then a dict, unlike a typed value's content.
+            if type(content) is not dict and letter in _AS_IS:
+                return value
+            if letter == "B" and type(content) is str:
+                return {"B": base64.b64decode(content)}
+            if letter == "BS" and type(content) is list:
+                return {"BS": [base64.b64decode(member) for member in content]}
+        return {name: _parsed(element) for name, element in value.items()}
+    return [_parsed(element) for element in value] if kind is list else value
 
 
 def _parsed_error(model: Any, error: EngineError) -> dict[str, Any]:

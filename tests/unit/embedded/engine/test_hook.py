@@ -186,7 +186,7 @@ ITEM = {
             "bs": {"BS": [b"", b"\x01"]},
             "ss": {"SS": ["é"]},
             "ns": {"NS": ["1"]},
-            "l": {"L": [{"BOOL": False}, {"NULL": True}, {"M": {"B": {"B": b"b"}}}]},
+            "l": {"L": [{"BOOL": False}, {"NULL": True}, {"M": {"B": {"B": b"b"}}}, {"M": {"S": {"B": b"b"}}}]},
             "B": {"S": "an attribute of that name"},
         }
     },
