@@ -14,7 +14,7 @@ from callboard_adapters import failures, redact
 from callboard_adapters.base import Alive, HandshakeDone, HandshakeStep, Output, Reply, Stop, Timer, TurnEnded
 from callboard_adapters.codex_errors import TurnError
 from callboard_adapters.codex_requests import Answers
-from callboard_adapters.codex_shown import TurnEnd
+from callboard_adapters.codex_shown import ALIVE, TurnEnd
 from callboard_adapters.codex_turn import Turn
 from callboard_adapters.codex_usage import RunUsage
 from callboard_adapters.dialects.json_rpc import Answer, JsonRpc, Notification, RpcError, ServerRequest
@@ -27,6 +27,7 @@ NOTICE = (
     "of your answer, and rely on what is in the working folder.\n\n---\n\n"
 )
 _CLIENT = {"name": "callboard", "title": "Callboard", "version": "0.1.0"}
+_SHOWN, _SAID = 200, 1000  # characters of a message that fits nothing; different warnings remembered
 _PROBE = 60.0  # seconds of silence in a turn, no tool running, before the thread is asked whether it is still at work
 _GONE = ("no rollout found", "not found", "invalid thread id", "unknown thread", "no such thread")
 _SANDBOXES = {"danger-full-access": "dangerFullAccess", "workspace-write": "workspaceWrite", "read-only": "readOnly"}
@@ -65,7 +66,7 @@ class Conversation:
         self._over = False
         self._ready = False
         self._active = False
-        self._strays = 0
+        self._said: set[str] = set()
         self._on: dict[str, Callable[[Answer], Sequence[Output]]] = {
             "initialize": self._initialized,
             "thread/resume": self._resumed,
@@ -94,26 +95,27 @@ class Conversation:
         """The startup request that has no answer yet, "" once the turn runs."""
         return "" if self._ready else next(iter(self.rpc.pending.values()), "")
 
-    def receive(self, line: bytes) -> list[Output]:
+    def receive(self, line: bytes) -> Sequence[Output]:
         """One line of the server. Never raises, whatever it is."""
         if len(line) > MAX_RESUME_LINE and self.waits_for("thread/resume"):
             return self._too_long(len(line))
         incoming = self.rpc.receive(line)
-        outputs: list[Output] = [*self.rpc.notices()]
+        outputs: Sequence[Output] = ()
         if isinstance(incoming, Notification):
-            outputs += self._notified(incoming)
+            outputs = self._notified(incoming)
         elif isinstance(incoming, Answer):
-            outputs += self._on[incoming.method](incoming)
+            outputs = self._on[incoming.method](incoming)
         elif isinstance(incoming, ServerRequest):
             self._active = True
             reply, message = self.answers.answer(incoming)
-            outputs += [Reply(reply), Alive() if message is None else message]
+            outputs = [Reply(reply), Alive() if message is None else message]
         elif incoming is not None:
-            level, self._strays = "debug" if self._strays else "warn", self._strays + 1
-            outputs.append(Message(MessageType.LOG, f"{incoming.why}: {_short(incoming.message)}", level=level))
+            outputs = self._once(incoming.why, "warn", incoming.message)
+        if self.rpc.parser.has_notices:
+            outputs = [*self.rpc.notices(), *outputs]
         return self._check_end(outputs)
 
-    def interrupt(self) -> list[Output]:
+    def interrupt(self) -> Sequence[Output]:
         """The caller's cancel in codex's words, where there is a turn to address; nothing is granted from now on."""
         self.interrupted = self.answers.closed = True
         if self.turn is None or not self.turn.is_requested or self._over:
@@ -124,7 +126,7 @@ class Conversation:
             outputs.append(Reply(line))
         return self._check_end(outputs)
 
-    def tick(self, timer: str) -> list[Output]:
+    def tick(self, timer: str) -> Sequence[Output]:
         if self.turn is None or self._over:
             return []
         if timer == "turn-answer":
@@ -248,15 +250,24 @@ class Conversation:
     def _notified(self, note: Notification) -> Sequence[Output]:
         if note.key in _WARNINGS:
             text = str(note.params.get("message") or note.params.get("summary") or note.method)
-            return [Message(MessageType.LOG, redact.diagnostic(text), level=_WARNINGS[note.key])]
+            return self._once(text, _WARNINGS[note.key])
         if note.key == "mcpserver/startupstatus/updated" and note.params.get("status") == "failed":
             text = f"MCP server {note.params.get('name')} did not start: {note.params.get('error')}"
             return [Message(MessageType.LOG, redact.diagnostic(text), level="warn")]
         self._active = True
-        return [Alive()] if self.turn is None else self.turn.receive(note)
+        return ALIVE if self.turn is None else self.turn.receive(note)
 
-    def _check_end(self, outputs: list[Output]) -> list[Output]:
-        if self._over or self.turn is None or self.turn.end is None:
+    def _once(self, text: str, level: str, more: dict[str, Any] | None = None) -> Sequence[Output]:
+        """A log message, the first time this `text` comes; codex repeats some warnings with every request."""
+        if text in self._said:
+            return ALIVE
+        if len(self._said) < _SAID:
+            self._said.add(text)
+        shown = f"{text}: {str(more)[:_SHOWN]}" if more is not None else text
+        return [Message(MessageType.LOG, redact.diagnostic(shown), level=level)]
+
+    def _check_end(self, outputs: Sequence[Output]) -> Sequence[Output]:
+        if self._over or self.turn is None or self.turn.shown.end is None:
             return outputs
         self._over = self.answers.closed = True
         return [*outputs, *self._handshake_done(), Timer("probe", None), Timer("turn-answer", None), TurnEnded()]
@@ -293,7 +304,3 @@ def _thread_id(answer: Answer) -> str:
     thread = answer.fields.get("thread")
     found = thread.get("id") if isinstance(thread, dict) else None
     return found if isinstance(found, str) else ""
-
-
-def _short(message: dict[str, Any]) -> str:
-    return redact.diagnostic(str(message)[:1000])[:200]

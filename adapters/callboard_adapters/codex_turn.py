@@ -85,9 +85,9 @@ class Turn:
         ours = self._is_ours(note)
         if note.key == _TOKENS:
             return self._count(self.thread_id, note, mine=ours)
-        if self.end is not None or not ours:
+        if self.shown.end is not None or not ours:
             return ALIVE
-        legacy = note.key == "codex/event" or note.key.startswith("codex/event/")
+        legacy = note.key.startswith("codex/event")
         if self.events is None:
             return self._announced(self._choose(note, legacy))
         if legacy != isinstance(self.events, LegacyEvents):
@@ -145,15 +145,21 @@ class Turn:
 
 def _thread_of(note: Notification) -> str:
     params = note.params
+    found = params.get("threadId")
+    if type(found) is str and found:
+        return found
     thread = params.get("thread")
-    found = params.get("threadId") or params.get("conversationId") or (isinstance(thread, dict) and thread.get("id"))
+    found = params.get("conversationId") or (isinstance(thread, dict) and thread.get("id"))
     return found if isinstance(found, str) else ""
 
 
 def _turn_of(note: Notification) -> str:
     params = note.params
+    found = params.get("turnId")
+    if type(found) is str and found:
+        return found
     turn: Any = params.get("turn")
-    found = params.get("turnId") or (isinstance(turn, dict) and turn.get("id"))
+    found = isinstance(turn, dict) and turn.get("id")
     if not found and note.key.startswith("codex/event"):
         found = params.get("id")  # the older events carry their submission's id, which is the turn's
     return found if isinstance(found, str) else ""

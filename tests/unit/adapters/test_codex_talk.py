@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,10 +25,10 @@ class Talk:
         self.said: list[Output] = []
         self.sent = [json.loads(self.conversation.start())]
 
-    def hear(self, **message: Any) -> list[Output]:
+    def hear(self, **message: Any) -> Sequence[Output]:
         return self.take(self.conversation.receive(json.dumps(message).encode()))
 
-    def take(self, outputs: list[Output]) -> list[Output]:
+    def take(self, outputs: Sequence[Output]) -> Sequence[Output]:
         self.said += outputs
         self.sent += [json.loads(o.data) for o in outputs if isinstance(o, Reply)]
         return outputs
