@@ -51,6 +51,7 @@ class RunJson:
         self.session_id = ""
         self.model = model or "unknown"
         self.events = 0
+        self.last_part = ""  # the id of the last part that arrived whole; ids grow
         self.step: Step | None = None
         self.error: dict[str, Any] | None = None  # the last one, until a later step ends well
         self.answer = ""  # text of the last step, "" when that step called a tool
@@ -80,6 +81,9 @@ class RunJson:
         if session_id and type(session_id) is str and session_id != self.session_id:
             self.session_id = session_id
             outputs.append(SessionId(session_id))
+        part = event.get("part")
+        if isinstance(part, dict) and isinstance(part.get("id"), str):
+            self.last_part = max(self.last_part, part["id"])
         kind = event.get("type")
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:

@@ -21,9 +21,11 @@ from callboard_adapters.base import (
     RunCommand,
     RunContext,
     StopCause,
+    Usage,
 )
-from callboard_adapters.dialects import run_json_config
+from callboard_adapters.dialects import run_json_config, run_json_recovery
 from callboard_adapters.dialects.run_json import RunJson, error_text
+from callboard_adapters.dialects.run_json_errors import reported
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
 from callboard_adapters.options import ExecOptions
@@ -34,12 +36,6 @@ _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 _GONE = re.compile(r"session not found|(?<![a-z])notfounderror|resource not found", re.IGNORECASE)
 """What the CLI says about a session it does not have. `ProviderModelNotFoundError` is about a model."""
-_NAMES = {
-    "ContextOverflowError": FailureReason.CONTEXT_OVERFLOW,
-    "ProviderAuthError": FailureReason.AUTH,
-    "ProviderModelNotFoundError": FailureReason.MODEL,
-    "MessageOutputLengthError": FailureReason.ITERATION_LIMIT,
-}
 
 
 _SPELLED = {"oldString": "old_string", "newString": "new_string"}
@@ -59,6 +55,7 @@ class RunJsonAdapter(Adapter):
         self.user_config: dict[str, Any] | None = None
         self.qualified = ""  # the model's full name, where the catalogue has exactly one
         self._notices: list[Message] = []
+        self._pieces: list[str] = []  # of what was lost at the exit
 
     # before ------------------------------------------------------------------------
 
@@ -87,6 +84,8 @@ class RunJsonAdapter(Adapter):
 
     def command(self, purpose: str, done: CommandDone) -> Sequence[Output]:
         text = done.stdout.decode("utf-8", "replace")
+        if purpose == "lost":
+            return self._recovered(run_json_recovery.piece(text))
         if purpose == "models":
             self.qualified = _qualified(self.requested_model, text)
             return ()
@@ -102,6 +101,7 @@ class RunJsonAdapter(Adapter):
         """Forget an earlier process of this run."""
         self.requested = options.resume_session_id or ""
         self.stderr_says_gone = False
+        self._pieces = []
         self.reader = RunJson(self.qualified or options.model or "")
 
     def arguments(self, options: ExecOptions, notices: list[Message]) -> list[str]:
@@ -150,6 +150,25 @@ class RunJsonAdapter(Adapter):
 
     # the end ---------------------------------------------------------------------------
 
+    def after_exit(self, exit: ProcessExit) -> Sequence[Request]:
+        """An exit in the middle of a step that calls itself good: the last lines were lost on their way to us."""
+        if not exit.clean or self.reader.error is not None or not self._unfinished():
+            return ()
+        return self._ask_for_lost()
+
+    def _ask_for_lost(self) -> list[Request]:
+        offset = sum(map(len, self._pieces))
+        args = run_json_recovery.query(self.reader.session_id, self.reader.last_part, offset)
+        return [] if args is None else [RunCommand("lost", args)]
+
+    def _recovered(self, piece: str) -> Sequence[Output]:
+        self._pieces.append(piece)
+        if len(piece) == run_json_recovery.PIECE:
+            return self._ask_for_lost()
+        lines = run_json_recovery.events(self._pieces, self.reader.session_id)
+        # The process has gone: what a line means for it does not matter any more.
+        return [o for line in lines for o in self.reader.receive(line) if isinstance(o, Message | Usage)]
+
     def finish(self, exit: ProcessExit) -> Outcome:
         status, error, failure = self._judge(exit)
         rejected = status is RunStatus.FAILED and bool(self.requested) and self._rejected()
@@ -166,7 +185,7 @@ class RunJsonAdapter(Adapter):
     def _judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
         reader, name = self.reader, self.capabilities.name
         if reader.error is not None:
-            return self._reported(reader.error, exit)
+            return reported(reader.error, exit)
         if exit.cause is StopCause.WATCHDOG and reader.silent_after_tool:
             return self._perhaps_an_approval()
         step = reader.step
@@ -178,7 +197,7 @@ class RunJsonAdapter(Adapter):
             empty = worded.reason is FailureReason.UNKNOWN
             reason = FailureReason.EMPTY_OUTPUT if empty else worded.reason
             return RunStatus.FAILED, error, FailureDetail(reason, error)
-        unfinished = self._unfinished(step.open, step.reason, step.wants_more, step.anything)
+        unfinished = self._unfinished()
         if unfinished:
             error = f"{name} ended with {exit}: {unfinished}"
             ended_itself = exit.signal is None and exit.cause is None
@@ -186,36 +205,18 @@ class RunJsonAdapter(Adapter):
             return RunStatus.FAILED, error, FailureDetail(reason, error)
         return RunStatus.COMPLETED, "", None
 
-    @staticmethod
-    def _unfinished(is_open: bool, reason: str, wants_more: bool, anything: bool) -> str:
+    def _unfinished(self) -> str:
         """Why the last step cannot be the end, else "". The stream broke where the CLI itself saw nothing wrong."""
-        if is_open:
+        step = self.reader.step
+        if step is None:
+            return ""
+        if step.open:
             return "opencode stream ended in the middle of a step"
-        if wants_more:
-            return f"opencode stream ended after a step that must go on ({reason})"
-        if reason == "error":
+        if step.wants_more:
+            return f"opencode stream ended after a step that must go on ({step.reason})"
+        if step.reason == "error":
             return "opencode stream ended with a step that failed"
-        return "" if anything else "opencode stream ended with a step that holds nothing"
-
-    def _reported(self, error: Mapping[str, Any], exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
-        text, name = error_text(error), str(error.get("name") or "")
-        data = error.get("data")
-        detail = data if isinstance(data, dict) else {}
-        if name == "MessageAbortedError":
-            return RunStatus.ABORTED, text, FailureDetail(FailureReason.UNKNOWN, text)
-        code = _body_code(detail.get("responseBody"))
-        status = detail.get("statusCode")
-        found = failures.classify(
-            text,
-            exit,
-            http_status=status if type(status) is int else None,
-            provider_code=code,
-            retry_after_s=_retry_after(detail.get("responseHeaders")),
-        )
-        named = _NAMES.get(name)
-        if named is not None and found.reason in (FailureReason.UNKNOWN, FailureReason.API_INVALID_REQUEST):
-            found = FailureDetail(named, text, found.http_status, code or name, found.retry_after_s)
-        return RunStatus.FAILED, text, found
+        return "" if step.anything else "opencode stream ended with a step that holds nothing"
 
     def _perhaps_an_approval(self) -> tuple[RunStatus, str, FailureDetail]:
         text = (
@@ -306,25 +307,3 @@ def _object(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _body_code(body: Any) -> str | None:
-    """The provider's own code in the body of its answer."""
-    try:
-        value = json.loads(body) if isinstance(body, str) else body
-    except (ValueError, RecursionError):
-        return None
-    error = value.get("error") if isinstance(value, dict) else None
-    if not isinstance(error, dict):
-        return None
-    code = error.get("code") or error.get("type")
-    return code if isinstance(code, str) else None
-
-
-def _retry_after(headers: Any) -> float | None:
-    said = headers.get("retry-after") if isinstance(headers, dict) else None
-    try:
-        seconds = float(said) if said is not None else None
-    except (TypeError, ValueError):
-        return None
-    return seconds if seconds is not None and 0 <= seconds < 1e7 else None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -369,3 +370,57 @@ def test_deveco_s_prompt_is_the_last_argument_and_never_a_flag():
 def test_deveco_says_that_it_takes_no_mcp_servers():
     run = Speaking(DevecoAdapter, options=ExecOptions(cwd="/work-dir", mcp_config=MANAGED))
     assert any("MCP" in m.content for m in run.launch.notices)
+
+
+# ── what the CLI lost at its exit ────────────────────────────────────────────
+
+
+class Database(dict):
+    """Answers `db <query> --format json` from a text, in the pieces that are asked for."""
+
+    def __init__(self, whole: str) -> None:
+        super().__init__()
+        self.whole, self.asked = whole, []
+
+    def get(self, key: str, default: Any = None) -> Any:
+        found = re.search(r"substr\(data, (\d+), (\d+)\)", key)
+        if not found:
+            return default
+        self.asked.append(key)
+        start, size = int(found[1]) - 1, int(found[2])
+        return (0, json.dumps([{"piece": self.whole[start : start + size]}]))
+
+
+def test_lines_that_were_lost_at_the_exit_are_read_from_its_database():
+    answer = "big ü " * 60_000
+    parts = [{"type": "text", "text": answer}, {"type": "step-finish", "reason": "stop", "tokens": TOKENS}]
+    run = Speaking(OpencodeAdapter)
+    run.commands = Database(json.dumps(parts, ensure_ascii=False))
+    run.event({**START, "part": {"id": "prt_1", "type": "step-start"}}).line(b'{"type":"text","part":{"text":"big b')
+    outcome = run.finish(0)
+    assert (outcome.status, outcome.output, run.text()) == (RunStatus.COMPLETED, answer, answer)
+    assert outcome.usage == {"unknown": TokenUsage(10, 6, 3, 1)}
+    assert len(run.commands.asked) == 2
+    assert "session_id = 'ses_1' and id > 'prt_1'" in run.commands.asked[0]
+
+
+@pytest.mark.parametrize("answer", ["", "no such command", "[]", '[{"piece": "[{broken"}]', '[{"piece": 3}]'])
+def test_a_database_that_does_not_answer_leaves_the_run_failed(answer):
+    run = Speaking(OpencodeAdapter).event({**START, "part": {"id": "prt_1", "type": "step-start"}})
+    run.commands = type("Silent", (dict,), {"get": lambda self, key, default=None: (0, answer)})()
+    assert run.finish(0).failure.reason is FailureReason.NETWORK
+
+
+@pytest.mark.parametrize("ids", [("ses_1' or 1=1", "prt_1"), ("ses_1", "x"), ("", "")])
+def test_an_id_of_another_shape_never_becomes_part_of_a_query(ids):
+    event = {"type": "step_start", "sessionID": ids[0], "part": {"id": ids[1], "type": "step-start"}}
+    run = Speaking(OpencodeAdapter).event(event)
+    run.finish(0)
+    assert not [a for a in run.asked if getattr(a, "purpose", "") == "lost"]
+
+
+def test_a_run_that_was_killed_or_failed_is_not_looked_up():
+    for end in ({"signal": 9}, {"code": 1}):
+        run = Speaking(OpencodeAdapter).event({**START, "part": {"id": "prt_1", "type": "step-start"}})
+        run.finish(**end)
+        assert not [a for a in run.asked if getattr(a, "purpose", "") == "lost"]
