@@ -1,7 +1,8 @@
 """ministack, started for tests: an independent second opinion on what DynamoDB does.
 
 Its own process on a free loopback port (its default is all interfaces), DynamoDB only, state in memory, files in
-`folder`."""
+`folder`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _READY_SECONDS = 30.0
 @contextlib.contextmanager
 def running(folder: Path, services: str = "dynamodb", **more: str) -> Iterator[str]:
     """Start ministack with `services` (comma-separated; "" = all) and `more` of its settings, yield its endpoint URL,
-    stop it by its pid."""
+    stop it by its pid.
+    """
     found = version("ministack")
     if found != VERSION:
         raise RuntimeError(

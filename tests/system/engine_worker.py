@@ -4,7 +4,8 @@
 
 Each of four threads, for its numbers 1, 2, 3…: a transaction that sets `pair#a` and `pair#b` to the number and adds
 one to a common counter, then a put of a log item, which moves in an index. After each answer a line "<thread> <kind>
-<number>" goes to standard output, in one write. Threads go on from what they find in the file."""
+<number>" goes to standard output, in one write. Threads go on from what they find in the file.
+"""
 
 from __future__ import annotations
 

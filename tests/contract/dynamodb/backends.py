@@ -109,7 +109,8 @@ def outcome(call: Any) -> str:
 
 def on_both(checks: Iterable[Named], ministack_differs: Mapping[str, str]) -> Any:
     """Parametrize a test `(dynamo, check)` over both backends. `ministack_differs` maps a claim to why it fails
-    there."""
+    there.
+    """
     listed = list(checks)
     claims = [check.claim for check in listed]
     unknown = set(ministack_differs) - set(claims)

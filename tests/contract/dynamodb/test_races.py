@@ -19,7 +19,8 @@ LOST = {"ConditionalCheckFailedException", "TransactionCanceledException"}
 @pytest.fixture
 def race(clients: list[Any]) -> Callable[[int, Callable[[Any, int], Any]], list[Any]]:
     """`race(count, act)` runs `act(client, number)` in that many threads that start together; their results in
-    order."""
+    order.
+    """
 
     def run(count: int, act: Callable[[Any, int], Any]) -> list[Any]:
         start = threading.Barrier(count)

@@ -25,7 +25,8 @@ def nested(depth: int) -> Value:
 @dataclass(frozen=True)
 class Check:
     """`after` is the item's other attributes after the update, or the error code. `before` None: there is no item
-    yet."""
+    yet.
+    """
 
     claim: str
     before: dict[str, Value] | None

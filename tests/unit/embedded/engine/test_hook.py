@@ -1,5 +1,6 @@
 """Under botocore, boto3 and PynamoDB: every request is answered by the engine, none needs the machine or the
-network."""
+network.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Random requests: anything gets an answer or a coded error, and well-formed ones mean what an independent model
-says."""
+says.
+"""
 
 from __future__ import annotations
 
