@@ -19,7 +19,7 @@ from callboard_control import ports
 from callboard_control.actor import SYSTEM, Daemon
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
-from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem
+from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem, WorkspaceItem
 from callboard_control.tasks import conditions, lease, record, settle, slot
 from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
 from callboard_wire.failures import FailureReason
@@ -38,6 +38,7 @@ class Claim:
     task: TaskItem
     agent: AgentItem
     token: str
+    workspace: WorkspaceItem | None = None
 
 
 @dataclass(slots=True)
@@ -49,6 +50,7 @@ class _Round:
     wanted: int
     claims: list[Claim] = field(default_factory=list)
     agents: dict[str, AgentItem | None] = field(default_factory=dict)
+    workspace: WorkspaceItem | None = None
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
@@ -166,15 +168,17 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
             _learn_wall(state, task, agent, lane)
         if not _ours(task.id, state.claim_id):
             return
-    state.claims.append(Claim(_claimed(task, state, now), agent, token))
+    state.claims.append(Claim(_claimed(task, state, now), agent, token, state.workspace))
 
 
 def _read(state: _Round, task_id: str, agent_id: str) -> TaskItem | None:
-    """The task, and its agent with it where this round has not read that one yet."""
+    """The task, and its agent and workspace with it where this round has not read those yet."""
     if agent_id in state.agents:
         return record.load(task_id)
     key = keys.workspace(state.daemon.workspace_id)
-    task, agent = table.get_together((TaskItem, keys.task(task_id), "T"), (AgentItem, key, f"AG#{agent_id}"))
+    task, agent, state.workspace = table.get_together(
+        (TaskItem, keys.task(task_id), "T"), (AgentItem, key, f"AG#{agent_id}"), (WorkspaceItem, key, "W")
+    )
     state.agents[agent_id] = agent
     return task
 

@@ -6,6 +6,7 @@ none that nothing needs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import reduce
 from operator import and_
 
@@ -35,6 +36,17 @@ def in_state(*statuses: str) -> Condition:
 def fence_is(task: TaskItem) -> Condition:
     """No claim was made since `task` was read."""
     return T.fence.does_not_exist() if task.fence is None else T.fence == int(task.fence)
+
+
+def held_under(claim_id: str, fence: int) -> Condition:
+    """The very claim the daemon names still holds the task."""
+    return (T.fence == fence) & (T.claim_id == claim_id)
+
+
+def of_machine(workspace_id: str, runtime_ids: Collection[str]) -> Condition:
+    """The task is one of this machine's: an id that was guessed reaches nothing."""
+    runtimes = T.runtime_id.is_in(*sorted(runtime_ids)) if runtime_ids else T.runtime_id.does_not_exist()
+    return (T.workspace_id == workspace_id) & runtimes
 
 
 def lease_over(now: int) -> Condition:

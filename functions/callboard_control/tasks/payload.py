@@ -19,7 +19,7 @@ def payload(claim: Claim, provider: str) -> ClaimedTask:
     task, agent = claim.task, claim.agent
     prompt = record.prompt_of(task)
     offer = conversation.offer(task)
-    workspace = table.get(WorkspaceItem, keys.workspace(task.workspace_id), "W", consistent=False)
+    workspace = claim.workspace or table.get(WorkspaceItem, keys.workspace(task.workspace_id), "W", consistent=False)
     return ClaimedTask(
         id=task.id,
         agent_id=task.agent_id,

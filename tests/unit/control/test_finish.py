@@ -205,3 +205,14 @@ def test_long_texts_come_back_whole(world: World, machine: Machine) -> None:
     output = "".join(chr(33 + n % 90) for n in range(2_000_000))
     held.say("complete", output=output)
     assert world.task(task["id"])["output"] == output
+
+
+def test_another_machine_with_the_right_proof_reaches_nothing(world: World, machine: Machine) -> None:
+    world.enqueue()
+    held = machine.claim()[0]
+    other = world.machine("desktop")
+    for verb in ("start", "messages", "usage", "session", "complete", "fail", "cancel-ack"):
+        body = {**held.proof, "messages": [], "usage": []}
+        answer = other.call("POST", f"/api/daemon/tasks/{held.id}/{verb}", body)
+        assert (answer.status, answer.error) == (404, "task_not_found"), verb
+    assert world.task(held.id)["status"] == "dispatched"
