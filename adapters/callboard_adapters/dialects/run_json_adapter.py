@@ -133,7 +133,9 @@ class RunJsonAdapter(Adapter):
         if text is None:
             notices.append(Message(MessageType.LOG, f"{variable} was no JSON object and is replaced", level="warn"))
             text = json.dumps(content)
-        return {"PWD": self.context.cwd, variable: text}
+        env = {"PWD": self.context.cwd, variable: text}
+        late = run_json_config.late_rules(self.context.env.get(f"{self.product.upper()}_PERMISSION", ""))
+        return {**env, f"{self.product.upper()}_PERMISSION": late} if late else env
 
     # during ------------------------------------------------------------------------
 

@@ -55,6 +55,16 @@ def permissions(user: Mapping[str, Any] | None) -> dict[str, Any]:
     return content
 
 
+def late_rules(inline: str) -> str | None:
+    """`<PRODUCT>_PERMISSION` of the environment with its questions answered: the CLI lays it over everything else.
+    None when it is no JSON object: then the CLI leaves it out."""
+    try:
+        rules = json.loads(inline)
+    except ValueError:
+        return None
+    return json.dumps({**_answered(rules), **_QUESTIONS}) if isinstance(rules, dict) else None
+
+
 def mcp(config: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
     """`mcp` for the run's configuration: the managed servers, and the user's others switched off.
 

@@ -260,6 +260,13 @@ def test_the_user_s_rules_keep_their_denials_and_lose_their_questions():
     }
 
 
+def test_rules_in_the_environment_lose_their_questions_too():
+    rules = '{"bash": {"rm *": "deny", "*": "ask"}, "question": "allow"}'
+    said = json.loads(Speaking(OpencodeAdapter, env={"OPENCODE_PERMISSION": rules}).launch.env["OPENCODE_PERMISSION"])
+    assert (said["bash"], said["question"]) == ({"rm *": "deny", "*": "allow"}, "deny")
+    assert "OPENCODE_PERMISSION" not in Speaking(OpencodeAdapter, env={"OPENCODE_PERMISSION": "{no"}).launch.env
+
+
 def test_rules_that_cannot_be_read_are_left_alone_and_told():
     run = Speaking(OpencodeAdapter, files={"/work-dir/opencode.jsonc": b'{"permission": "ask"}\n'})
     assert "permission" not in content(run)
