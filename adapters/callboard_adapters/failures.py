@@ -143,6 +143,7 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
         _any(
             "unauthorized",
             "login required",
+            "authentication required",
             "not logged in",
             "please login again",
             "please run /login",

@@ -16,6 +16,7 @@ GROUP = "callboard.adapters"
 BUILT_IN = {
     "antigravity": "callboard_adapters.antigravity:AntigravityAdapter",
     "claude": "callboard_adapters.claude:ClaudeAdapter",
+    "codebuddy": "callboard_adapters.codebuddy:CodebuddyAdapter",
     "codex": "callboard_adapters.codex:CodexAdapter",
     "echo": "callboard_adapters.echo:EchoAdapter",
     "copilot": "callboard_adapters.copilot:CopilotAdapter",
@@ -28,6 +29,7 @@ BUILT_IN = {
     "kimi": "callboard_adapters.kimi:KimiAdapter",
     "kiro": "callboard_adapters.kiro:KiroAdapter",
     "qoder": "callboard_adapters.qoder:QoderAdapter",
+    "qwen": "callboard_adapters.qwen:QwenAdapter",
     "traecli": "callboard_adapters.traecli:TraecliAdapter",
 }
 

@@ -88,8 +88,9 @@ class StreamJson:
         if self.results and not parent:
             outputs.append(TurnResumed())
         model = message.get("model") or ""
-        if model == SYNTHETIC or event.get("error"):
-            return [*outputs, *self._api_error_message(event, message)]
+        own_words = self.own_words(event, message)
+        if own_words is not None:
+            return [*outputs, *self._own_words(event, message, own_words)]
         content = message.get("content")
         if type(content) is str:
             content = [{"type": "text", "text": content}]
@@ -161,7 +162,7 @@ class StreamJson:
             call_id=call_id,
             parent_call_id=parent,
             output=content if type(content) is str else flatten(content),
-            status="failed" if block.get("is_error") else "completed",
+            status="failed" if self.tool_failed(block) else "completed",
         )
 
     def _system(self, event: dict[str, Any]) -> Sequence[Output]:
@@ -186,13 +187,15 @@ class StreamJson:
 
     def _retry(self, event: dict[str, Any]) -> list[Output]:
         self.retries += 1
+        event = event["data"] if isinstance(event.get("data"), dict) else event  # qwen nests what claude does not
         status = event.get("error_status")
         self.api_status = status if type(status) is int else None
         self.api_code = str(event["error"]) if event.get("error") else None
         said = " ".join(str(p) for p in (self.api_status, self.api_code) if p) or "no answer"
-        delay = event.get("retry_delay_ms")
+        delay = event.get("retry_delay_ms", event.get("delayMs"))
         wait = f", next in {delay / 1000:.1f} s" if isinstance(delay, int | float) else ""
-        text = f"the provider said {said}: attempt {event.get('attempt', '?')} of {event.get('max_retries', '?')}{wait}"
+        most = event.get("max_retries", event.get("maxRetries", "?"))
+        text = f"the provider said {said}: attempt {event.get('attempt', '?')} of {most}{wait}"
         self.api_text = text
         return [Message(MessageType.STATUS, text, status="retrying"), *self.on_retry(event)]
 
@@ -224,16 +227,16 @@ class StreamJson:
         outputs += self.on_result(event)
         return outputs
 
-    def _api_error_message(self, event: dict[str, Any], message: dict[str, Any]) -> list[Output]:
+    def _own_words(self, event: dict[str, Any], message: dict[str, Any], kind: MessageType) -> list[Output]:
         """The CLI speaking in the assistant's place: an error text is never an answer."""
         text = flatten(message.get("content"))
-        if not (event.get("error") or event.get("is_api_error_message")):
-            return [Message(_LOG, text, level="info")] if text else list(_ALIVE)
+        if kind is not MessageType.ERROR:
+            return [Message(kind, text, level="info")] if text else list(_ALIVE)
         self.api_code = str(event.get("api_error_type") or event.get("error") or "") or self.api_code
         status = event.get("api_error_status")
         self.api_status = status if type(status) is int else self.api_status
         self.api_text = text or self.api_text
-        return [Message(MessageType.ERROR, text)] if text else []
+        return [Message(MessageType.ERROR, text)] if text else list(_ALIVE)
 
     def _log(self, event: dict[str, Any]) -> Sequence[Output]:
         log = event["log"]
@@ -271,6 +274,17 @@ class StreamJson:
 
     def on_retry(self, event: dict[str, Any]) -> Sequence[Output]:
         return ()
+
+    def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
+        """`ERROR` or `LOG` when the CLI itself speaks in the assistant's place, None when it is the model."""
+        if event.get("error"):
+            return MessageType.ERROR
+        if message.get("model") == SYNTHETIC:
+            return MessageType.ERROR if event.get("is_api_error_message") else _LOG
+        return None
+
+    def tool_failed(self, block: dict[str, Any]) -> bool:
+        return bool(block.get("is_error"))
 
     def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
         """Anthropic's buckets, which do not overlap. Relatives that count cached input twice override this."""
@@ -328,6 +342,15 @@ def anthropic_usage(usage: dict[str, Any]) -> TokenUsage:
         count(usage.get("output_tokens")),
         count(usage.get("cache_read_input_tokens")),
         count(usage.get("cache_creation_input_tokens")),
+    )
+
+
+def uncached_usage(usage: dict[str, Any]) -> TokenUsage:
+    """The same fields from a CLI on the other kind of API, where `input_tokens` holds the cached ones too."""
+    given = anthropic_usage(usage)
+    cached = given.cache_read_tokens + given.cache_write_tokens
+    return TokenUsage(
+        max(0, given.input_tokens - cached), given.output_tokens, given.cache_read_tokens, given.cache_write_tokens
     )
 
 

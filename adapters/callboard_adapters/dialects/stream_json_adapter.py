@@ -73,10 +73,28 @@ class StreamJsonAdapter(Adapter):
 
     def rejected(self, error: str, exit: ProcessExit) -> bool:
         """Positive evidence that the requested session is gone. A refused login or a full quota is none."""
-        texts = f"{error}\n{exit.stderr_tail}".lower()
-        if any(phrase in texts for phrase in self.rejections):
+        if self.says_gone(error, exit):
             return True
         return bool(self.reader.session_id) and self.reader.session_id != self.requested and not self.reader.api_code
+
+    def says_gone(self, error: str, exit: ProcessExit) -> bool:
+        """Whether the CLI said in so many words that it does not have the requested session."""
+        texts = f"{error}\n{exit.stderr_tail}".lower()
+        return any(phrase in texts for phrase in self.rejections)
+
+    def evidence(self, result: dict[str, Any]) -> tuple[int | None, str | None]:
+        """(HTTP status, provider's code) of a failure: the result's own, else the last one announced."""
+        status = result.get("api_error_status")
+        return (
+            status if type(status) is int else self.reader.api_status,
+            result.get("api_error_type") or self.reader.api_code,
+        )
+
+    def classified(self, error: str, exit: ProcessExit, status: int | None, code: str | None) -> FailureDetail:
+        """The failure of an error sentence. Relatives whose words tell more than their status override this."""
+        resets_at = self.reader.resets_at
+        retry_after = None if resets_at is None else max(0.0, resets_at - self.context.started_at)
+        return failures.classify(error, exit, http_status=status, provider_code=code, retry_after_s=retry_after)
 
     def judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
         """(status, error, failure), from the most to the least structured evidence."""
@@ -127,19 +145,9 @@ class StreamJsonAdapter(Adapter):
                 error = f"{reader.api_text}; {error}"
         if exit.stderr_tail and exit.stderr_tail not in error:
             error = "; ".join(p for p in (error, f"{name} stderr: {exit.stderr_tail}") if p)
-        if reader.api_code or reader.api_status:
-            return RunStatus.FAILED, error, self._api_failure({}, error, exit)
-        return RunStatus.FAILED, error, failures.classify(error, exit)
+        return RunStatus.FAILED, error, self._api_failure({}, error, exit)
 
     def _api_failure(self, result: dict[str, Any], error: str, exit: ProcessExit) -> FailureDetail:
         if result.get("subtype") == "error_max_turns":
             return FailureDetail(FailureReason.ITERATION_LIMIT, error)
-        status = result.get("api_error_status")
-        resets_at = self.reader.resets_at
-        return failures.classify(
-            error,
-            exit,
-            http_status=status if type(status) is int else self.reader.api_status,
-            provider_code=result.get("api_error_type") or self.reader.api_code,
-            retry_after_s=None if resets_at is None else max(0.0, resets_at - self.context.started_at),
-        )
+        return self.classified(error, exit, *self.evidence(result))

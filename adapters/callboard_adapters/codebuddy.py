@@ -1,0 +1,239 @@
+"""CodeBuddy Code (`codebuddy -p` with stream JSON both ways), a relative of Claude Code.
+
+Verified on 2.163.0 and 2.117.0; the recordings under `tests/fixtures/transcripts/codebuddy` are their own output. Where
+it differs from claude:
+
+- It exits 0 after everything, also when a signal ended it: only a `result` is a success.
+- A refused resume is one `error` event, after which it waits for more input for ever.
+- It prints errors as messages of the assistant, under the model's name.
+- Cached input is counted in `usage` of messages and results, not in `modelUsage`. `result.usage` is the whole
+  session's, `modelUsage` this run's; 2.117 has no `modelUsage`, and after a compaction it is all zero.
+- `--mcp-config` adds servers to the user's own. There is a strict flag; it also drops what the project needs, so it is
+  not used and an empty set cannot be enforced.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from callboard_adapters import failures
+from callboard_adapters.base import FileWrite, Launch, ProcessExit, RunContext
+from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
+from callboard_adapters.dialects.stream_json import StreamJson, count, flatten, uncached_usage, user_message
+from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
+from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
+from callboard_adapters.options import ExecOptions
+from callboard_wire.failures import FailureReason
+
+_BLOCKED = {
+    "-p": ArgMode.STANDALONE,
+    "--print": ArgMode.STANDALONE,
+    "--output-format": ArgMode.VALUE,
+    "--input-format": ArgMode.VALUE,
+    "--permission-mode": ArgMode.VALUE,
+    "--mcp-config": ArgMode.VALUE,
+    "--strict-mcp-config": ArgMode.STANDALONE,
+    "--effort": ArgMode.VALUE,
+    "--resume": ArgMode.OPTIONAL,
+    "-r": ArgMode.OPTIONAL,
+    "--continue": ArgMode.STANDALONE,
+    "-c": ArgMode.STANDALONE,
+    "--session-id": ArgMode.VALUE,
+    "--no-session-persistence": ArgMode.STANDALONE,
+    "--acp": ArgMode.STANDALONE,
+    "--serve": ArgMode.STANDALONE,
+    "--bg": ArgMode.STANDALONE,
+    "--background": ArgMode.STANDALONE,
+    "--help": ArgMode.STANDALONE,
+    "-h": ArgMode.STANDALONE,
+    "--version": ArgMode.STANDALONE,
+    "-v": ArgMode.STANDALONE,
+    "-V": ArgMode.STANDALONE,
+}
+_VALUES = frozenset(
+    {
+        "--model",
+        "--fallback-model",
+        "--allowedTools",
+        "--disallowedTools",
+        "--tools",
+        "--add-dir",
+        "--append-system-prompt",
+        "--system-prompt",
+        "--system-prompt-file",
+        "--settings",
+        "--setting-sources",
+        "--agent",
+        "--agents",
+        "--plugin-dir",
+        "--json-schema",
+        "--max-turns",
+        "--autocompact",
+        "--subagent-permission-mode",
+        "--header",
+        "-H",
+    }
+)
+_LEVELS = ("minimal", "low", "medium", "high", "xhigh", "max")
+# They wait for a person whatever the permission mode is, and plan mode cannot be left without one. One argument a
+# tool: a comma-joined list matches nothing.
+_NEEDS_A_PERSON = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+_REQUEST = "codebuddy.ai/conversationRequestId"
+_MODEL_REQUEST = "codebuddy.ai/modelRequestId"
+
+
+class _Reader(StreamJson):
+    def __init__(self) -> None:
+        super().__init__()
+        self._handlers["file-history-snapshot"] = self._handlers["keep_alive"]
+
+    def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
+        """What no model was asked for ("401 Unauthorized", "aborted", "Interrupted by user")."""
+        meta = event.get("_meta")
+        if isinstance(meta, dict) and _REQUEST in meta and _MODEL_REQUEST not in meta:
+            return MessageType.ERROR
+        return super().own_words(event, message)
+
+    def tool_failed(self, block: dict[str, Any]) -> bool:
+        """A command that failed is `is_error: false`; its exit code is the truth."""
+        raw = (block.get("_meta") or {}).get("rawResponse") or {}
+        return super().tool_failed(block) or raw.get("exitCode") not in (None, 0) or bool(raw.get("signal"))
+
+    def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
+        return uncached_usage(usage)
+
+    def permission(self, request: dict[str, Any]) -> dict[str, Any]:
+        """It reads `allowed` and takes an answer without it for a refusal."""
+        if request.get("tool_name") in _NEEDS_A_PERSON:
+            request = {**request, "tool_name": "AskUserQuestion"}
+        answer = super().permission(request)
+        return {"allowed": answer["behavior"] == "allow", **answer}
+
+
+class CodebuddyAdapter(StreamJsonAdapter):
+    capabilities = Capabilities(
+        name="codebuddy",
+        executable="codebuddy",
+        launch_header="codebuddy (stream-json)",
+        prompt=PromptVia.STDIN_LINE,
+        resume=True,
+        resume_rejection=True,
+        early_session_id=True,
+        graceful_cancel=True,
+        mcp=McpVia.FILE,
+        usage=UsageVia.STREAM,
+        thinking_levels=_LEVELS,
+        model_source=ModelSource.STATIC,
+        max_turns=True,
+        context_file="CODEBUDDY.md",
+        skills_folder=".codebuddy/skills",
+        user_skills_folder="~/.codebuddy/skills",
+        tools_leave_group=True,
+        blocked_args=_BLOCKED,
+        value_args=_VALUES,
+        arg_style=ArgStyle(attached_short=True, abbreviations=False),
+        relevant_env=("CODEBUDDY_BASE_URL", "CODEBUDDY_CONFIG_DIR", "CODEBUDDY_IS_SANDBOX"),
+        login_env=("CODEBUDDY_API_KEY",),
+        login_files=("~/.codebuddy/models.json",),
+        config_files=("~/.codebuddy/models.json",),
+        login_hint="run `codebuddy` once and /login, or set CODEBUDDY_API_KEY",
+    )
+    reader_class = _Reader
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context)
+        self.resumed = False
+
+    def launch(self, prompt: str, options: ExecOptions) -> Launch:
+        self.begin(options)
+        self.resumed = bool(options.resume_session_id)
+        user, notices = self.user_args(options)
+        args = ["-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
+        # The tool list takes every word up to the next flag, so a flag of ours must follow it.
+        args += ["--disallowedTools", *_NEEDS_A_PERSON, "--permission-mode", "bypassPermissions"]
+        args += self.flag("--model", options.model)
+        args += self._effort(options, notices)
+        if options.max_turns and options.max_turns > 0:
+            args += ["--max-turns", str(options.max_turns)]
+        args += self.flag("--resume", options.resume_session_id)
+        args += user
+        files = self._mcp_file(options, notices)
+        if files:
+            args += ["--mcp-config", files[0].path]
+        env = {} if "DISABLE_AUTOUPDATER" in self.context.env else {"DISABLE_AUTOUPDATER": "1"}
+        return Launch(args, env=env, files=files, stdin=user_message(prompt), keep_stdin=True, notices=notices)
+
+    def usage(self) -> dict[str, TokenUsage]:
+        """This run's tokens: `modelUsage`; where that is missing or all zero the messages' sum, or on a fresh session
+        the result's if it knows of more (calls that made room in a full context have no message)."""
+        results = self.reader.results
+        stated = _per_model(results[-1].get("modelUsage")) if results else {}
+        if stated:
+            return stated
+        by_message = self.reader.usage_by_message()
+        if not results or self.resumed or not isinstance(results[-1].get("usage"), dict):
+            return by_message
+        whole = uncached_usage(results[-1]["usage"])
+        if whole.tokens <= sum(u.tokens for u in by_message.values()):
+            return by_message
+        return {self.reader.model or "unknown": whole}
+
+    def rejected(self, error: str, exit: ProcessExit) -> bool:
+        """It says so, in the one `error` event. Its id is no evidence: every event has one, also of other failures."""
+        return self.says_gone(error, exit)
+
+    def evidence(self, result: dict[str, Any]) -> tuple[int | None, str | None]:
+        """`errors_info` (since 2.163) names the status; its category, or a system's error code, is the provider's."""
+        errors = result.get("errors_info")
+        if not (isinstance(errors, list) and errors and isinstance(errors[0], dict)):
+            return super().evidence(result)
+        first = errors[0]
+        status, code = first.get("status"), first.get("code")
+        named = code if isinstance(code, str) and code else first.get("category")
+        return (status if type(status) is int and status >= 400 else None), flatten(named) or None
+
+    def classified(self, error: str, exit: ProcessExit, status: int | None, code: str | None) -> FailureDetail:
+        found = super().classified(error, exit, status, code)
+        if status == 429 and failures.from_wording(error) is FailureReason.QUOTA:
+            return replace(found, reason=FailureReason.QUOTA)  # an empty account and a busy minute are both a 429
+        dropped = code == "network" or (code or "").upper() in ("ECONNRESET", "ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND")
+        if found.reason is FailureReason.UNKNOWN and dropped:
+            return replace(found, reason=FailureReason.NETWORK)
+        return found
+
+    # pieces of the command line --------------------------------------------------
+
+    def _effort(self, options: ExecOptions, notices: list[Message]) -> list[str]:
+        level = options.thinking_level
+        if level in _LEVELS:
+            return ["--effort", level]
+        if level:
+            text = f"codebuddy has no thinking level of that name, only {', '.join(_LEVELS)}; ignored"
+            notices.append(Message(MessageType.LOG, text, level="warn"))
+        return []
+
+    def _mcp_file(self, options: ExecOptions, notices: list[Message]) -> list[FileWrite]:
+        if options.mcp_config is None:
+            return []
+        config = {"mcpServers": {}, **options.mcp_config}
+        if not config["mcpServers"]:
+            text = "codebuddy still loads the MCP servers of the user and the project: it can only be given more"
+            notices.append(Message(MessageType.LOG, text, level="warn"))
+        return [FileWrite(self.scratch_file("mcp.json"), json.dumps(config).encode())]
+
+
+def _per_model(table: Any) -> dict[str, TokenUsage]:
+    """What `modelUsage` says was used, {} when that is nothing."""
+    used = {
+        model: TokenUsage(
+            count(u.get("inputTokens")),
+            count(u.get("outputTokens")),
+            count(u.get("cacheReadInputTokens")),
+            count(u.get("cacheCreationInputTokens")),
+        )
+        for model, u in (table.items() if isinstance(table, dict) else ())
+        if isinstance(u, dict)
+    }
+    return {model: usage for model, usage in used.items() if usage.tokens}

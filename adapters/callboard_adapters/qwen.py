@@ -1,0 +1,207 @@
+"""Qwen Code (`qwen --output-format stream-json`, prompt by stdin).
+
+Verified on 0.24.4; the recordings under `tests/fixtures/transcripts/qwen` are its own output. Where it differs from
+claude:
+
+- It takes one prompt and no conversation, so a cancel goes straight to the process. What `qwen` starts is a launcher:
+  ended alone it leaves the real process working, which is why the driver ends everything below it.
+- Without `--yolo` a run that nobody watches has no shell and cannot write.
+- A provider's error is printed as an answer, `[API Error: 401 …]`, and a failed result has no `result`.
+- Input tokens hold the cached ones. `result.usage` is the whole session's and counts a hidden call that extracts
+  memories after the answer; the messages are this run's, without that call.
+- A dropped stream is continued, and the answer is what came before the cut glued to what came after it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext
+from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, PromptVia, UsageVia
+from callboard_adapters.dialects.stream_json import StreamJson, flatten, uncached_usage
+from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
+from callboard_adapters.errors import LaunchRefused
+from callboard_adapters.messages import FailureDetail, MessageType, RunStatus, TokenUsage
+from callboard_adapters.options import ExecOptions
+from callboard_wire.failures import FailureReason
+
+
+def _camel(flag: str) -> str:
+    """`--output-format` as its parser (yargs) reads it too: `--outputFormat`."""
+    return re.sub(r"(?<=\w)-(\w)", lambda found: found[1].upper(), flag)
+
+
+_EXACT = {
+    "-p": ArgMode.VALUE,
+    "--prompt": ArgMode.VALUE,
+    "-i": ArgMode.VALUE,
+    "--prompt-interactive": ArgMode.VALUE,
+    "-o": ArgMode.VALUE,
+    "--output-format": ArgMode.VALUE,
+    "--input-format": ArgMode.VALUE,
+    "--json-fd": ArgMode.VALUE,
+    "--json-file": ArgMode.VALUE,
+    "--input-file": ArgMode.VALUE,
+    "-m": ArgMode.VALUE,
+    "--model": ArgMode.VALUE,
+    "-r": ArgMode.OPTIONAL,
+    "--resume": ArgMode.OPTIONAL,
+    "-c": ArgMode.STANDALONE,
+    "--continue": ArgMode.STANDALONE,
+    "--session-id": ArgMode.VALUE,
+    "--chat-recording": ArgMode.OPTIONAL,
+    "--no-chat-recording": ArgMode.STANDALONE,
+    "--mcp-config": ArgMode.VALUE,
+    "--approval-mode": ArgMode.VALUE,
+    "--core-tools": ArgMode.VALUE,
+    "--safe-mode": ArgMode.STANDALONE,
+    "--yolo": ArgMode.STANDALONE,
+    "-y": ArgMode.STANDALONE,
+    "--no-yolo": ArgMode.STANDALONE,
+    "--acp": ArgMode.STANDALONE,
+    "-l": ArgMode.STANDALONE,
+    "--list-extensions": ArgMode.STANDALONE,
+    "-h": ArgMode.STANDALONE,
+    "--help": ArgMode.STANDALONE,
+    "-v": ArgMode.STANDALONE,
+    "--version": ArgMode.STANDALONE,
+}
+_BLOCKED = _EXACT | {_camel(flag): mode for flag, mode in _EXACT.items()}
+_VALUES = frozenset(
+    {
+        "--fallback-model",
+        "--system-prompt",
+        "--append-system-prompt",
+        "--output-style",
+        "--proxy",
+        "--auth-type",
+        "--openai-api-key",
+        "--openai-base-url",
+        "--openai-logging-dir",
+        "--allowed-mcp-server-names",
+        "--allowed-tools",
+        "--exclude-tools",
+        "--extensions",
+        "-e",
+        "--include-directories",
+        "--add-dir",
+        "--json-schema",
+        "--worktree",
+        "--channel",
+        "--max-session-turns",
+        "--max-wall-time",
+        "--max-tool-calls",
+        "--max-subagent-depth",
+    }
+)
+_API_ERROR = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?")
+_DROPPED = re.compile(r"UND_ERR|\bE(?:CONN|NOTFOUND|TIMEDOUT|AI_AGAIN)|terminated|fetch failed|other side closed")
+
+
+class _Reader(StreamJson):
+    def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
+        if _API_ERROR.match(flatten(message.get("content"))):
+            return MessageType.ERROR
+        return super().own_words(event, message)
+
+    def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
+        return uncached_usage(usage)
+
+
+class QwenAdapter(StreamJsonAdapter):
+    capabilities = Capabilities(
+        name="qwen",
+        executable="qwen",
+        launch_header="qwen (stream-json)",
+        prompt=PromptVia.STDIN_EOF,
+        minimum_version="0.20.0",
+        resume=True,
+        resume_rejection=True,
+        early_session_id=True,
+        mcp=McpVia.FILE,
+        usage=UsageVia.STREAM,
+        max_turns=True,
+        context_file="QWEN.md",
+        skills_folder=".qwen/skills",
+        user_skills_folder="~/.qwen/skills",
+        tools_leave_group=True,
+        blocked_args=_BLOCKED,
+        value_args=_VALUES,
+        arg_style=ArgStyle(attached_short=True, abbreviations=False),
+        relevant_env=("OPENAI_BASE_URL", "OPENAI_MODEL", "QWEN_HOME"),
+        login_env=("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "DASHSCOPE_API_KEY"),
+        login_files=("~/.qwen/settings.json", "~/.qwen/oauth_creds.json"),
+        config_files=("~/.qwen/settings.json",),
+        login_hint="run `qwen` once and /auth, or set OPENAI_API_KEY and OPENAI_BASE_URL",
+    )
+    reader_class = _Reader
+
+    def __init__(self, context: RunContext) -> None:
+        super().__init__(context)
+        self.resumed = False
+
+    def launch(self, prompt: str, options: ExecOptions) -> Launch:
+        if not prompt.strip():
+            raise LaunchRefused(
+                "qwen takes an empty prompt for a wish to talk at a terminal",
+                provider="qwen",
+                failure_reason=FailureReason.API_INVALID_REQUEST,
+            )
+        self.begin(options)
+        self.resumed = bool(options.resume_session_id)
+        user, notices = self.user_args(options)
+        args = ["--output-format", "stream-json", "--yolo"]
+        args += self.flag("--model", options.model)
+        if options.max_turns and options.max_turns > 0:
+            args += ["--max-session-turns", str(options.max_turns)]
+        args += self.flag("--resume", options.resume_session_id)
+        args += user
+        files = self._mcp_file(options)
+        if files:
+            args += ["--mcp-config", files[0].path]
+        env = {} if "QWEN_CODE_SUPPRESS_YOLO_WARNING" in self.context.env else {"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}
+        return Launch(args, env=env, files=files, stdin=prompt.encode(), notices=notices)
+
+    def cancel(self) -> Sequence[Output]:
+        return ()  # its input has ended
+
+    def usage(self) -> dict[str, TokenUsage]:
+        """This run's tokens: on a fresh session the result's total, which knows of the hidden call; else the messages'
+        sum, because a resumed session's total holds the earlier runs."""
+        by_message = self.reader.usage_by_message()
+        results = self.reader.results
+        if not results or self.resumed or not isinstance(results[-1].get("usage"), dict):
+            return by_message
+        whole = uncached_usage(results[-1]["usage"])
+        if whole.tokens <= sum(u.tokens for u in by_message.values()):
+            return by_message
+        return {self.reader.model or "unknown": whole}
+
+    def judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
+        status, error, failure = super().judge(exit)
+        said = self.output()
+        if status is RunStatus.COMPLETED and _API_ERROR.match(said):
+            return RunStatus.FAILED, said.strip(), self.classified(said.strip(), exit, None, None)
+        return status, error, failure
+
+    def rejected(self, error: str, exit: ProcessExit) -> bool:
+        """It says so on stderr and nothing else. A refused login comes under an id of its own and is no evidence."""
+        return self.says_gone(error, exit)
+
+    def classified(self, error: str, exit: ProcessExit, status: int | None, code: str | None) -> FailureDetail:
+        api = _API_ERROR.match(error)
+        if status is None and api and api[1]:
+            status = int(api[1])
+        found = super().classified(error, exit, status, code)
+        if found.reason is FailureReason.UNKNOWN and _DROPPED.search(error):
+            return replace(found, reason=FailureReason.NETWORK)
+        return found
+
+    def _mcp_file(self, options: ExecOptions) -> list[FileWrite]:
+        if options.mcp_config is None:
+            return []
+        return [FileWrite(self.scratch_file("mcp.json"), json.dumps({"mcpServers": {}, **options.mcp_config}).encode())]
