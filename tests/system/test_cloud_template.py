@@ -23,17 +23,12 @@ from tests.fakes.world import World
 
 ROOT = Path(__file__).parents[2]
 REGION = "us-east-1"
-ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION}
-# Nobody can be made over HTTP where no secret is set: the operator's own rights on the table make the first person.
-OPERATOR = """
-from callboard_control import ports
-from callboard_control.identity import people
-from callboard_wire.api import BootstrapRequest
-
-ports.use(ports.Ports(bootstrap_secret=lambda: "s"))
-print(people.bootstrap(BootstrapRequest(secret="s", name="Ann", workspace="home")).model_dump_json())
-"""
-
+ACCOUNT = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
@@ -94,12 +89,18 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[
 
 def test_a_task_lives_its_whole_life_on_the_deployed_template(stack: tuple[str, dict[str, str]]) -> None:
     endpoint, outputs = stack
-    environment = os.environ | ACCOUNT | {"AWS_ENDPOINT_URL": endpoint, "CALLBOARD_TABLE": outputs["TableName"]}
-    made = subprocess.run(
-        [sys.executable, "-c", OPERATOR], env=environment, capture_output=True, text=True, timeout=60, check=True
-    )
+    environment = os.environ | ACCOUNT | {"AWS_ENDPOINT_URL": endpoint}
+
+    def first_login() -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, str(ROOT / "infra/first_login.py"), "--stack", "callboard-dev", "--name", "Ann"]
+        return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60)
+
+    made = first_login()
+    assert made.returncode == 0, made.stderr
+    again = first_login()
+    assert (again.returncode, again.stdout) == (1, ""), "it works once for a table"
     host = f"{outputs['ApiId']}.execute-api.localhost"
-    with World(endpoint, made.stdout, transport=ToHost(host)) as world:
+    with World(endpoint, made.stdout.strip(), transport=ToHost(host)) as world:
         done = world.live("say hello")
         assert done["status"] == "completed"
         assert done["output"] == "hello"

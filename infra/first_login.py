@@ -1,0 +1,51 @@
+"""Makes the first person of a deployed stack and prints their token, alone on stdout.
+
+    python infra/first_login.py --stack callboard-dev --name Ann | callboard login --server <ApiUrl> --token-stdin
+
+In the cloud nobody can be made over HTTP: no secret lies in a folder there that would prove anything. What proves it is
+the right to write to the stack's table, which whoever runs this has by their own AWS login. Works once for a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import boto3
+
+SECRET = "nothing to keep"  # noqa: S105 - given and checked in this one process
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description="Make the first person of a deployed stack.")
+    options.add_argument("--stack", required=True, help="the CloudFormation stack's name")
+    options.add_argument("--name", default="me", help="what the person is called")
+    options.add_argument("--workspace", default="home", help="the first workspace's name")
+    chosen = options.parse_args()
+    [stack] = boto3.client("cloudformation").describe_stacks(StackName=chosen.stack)["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    # Before the import: the store's models read it once.
+    os.environ["CALLBOARD_TABLE"] = outputs["TableName"]
+    print(f"stack {chosen.stack}: {outputs['ApiUrl']}", file=sys.stderr)
+    return make(chosen.name, chosen.workspace)
+
+
+def make(name: str, workspace: str) -> int:
+    from callboard_control import ports
+    from callboard_control.errors import ApiError
+    from callboard_control.identity import people
+    from callboard_wire.api import BootstrapRequest
+
+    ports.use(ports.Ports(bootstrap_secret=lambda: SECRET))
+    try:
+        made = people.bootstrap(BootstrapRequest(secret=SECRET, name=name, workspace=workspace))
+    except ApiError as refused:
+        print(refused.message, file=sys.stderr)
+        return 1
+    print(made.token)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
