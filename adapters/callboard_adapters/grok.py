@@ -145,8 +145,6 @@ class GrokAdapter(AcpAdapter):
         blocked_args=_BLOCKED,
         timeouts=TIMEOUTS,
         relevant_env=("XAI_API_KEY", "GROK_HOME"),
-        login_env=("XAI_API_KEY",),
-        login_files=("~/.grok/auth.json",),
         config_files=("~/.grok/config.toml",),
         login_hint="run `grok` once and log in, or set XAI_API_KEY",
     )

@@ -62,7 +62,7 @@ class KimiAdapter(AcpAdapter):
         timeouts=TIMEOUTS,
         relevant_env=("KIMI_CODE_HOME", "KIMI_MODEL_NAME", "KIMI_MODEL_BASE_URL", "KIMI_MODEL_API_KEY"),
         login_env=("KIMI_MODEL_API_KEY",),
-        login_files=("~/.kimi-code/credentials",),
+        login_files=("~/.kimi-code/credentials/kimi-code.json",),
         config_files=("~/.kimi-code/config.toml",),
         login_hint="run `kimi login`",
     )

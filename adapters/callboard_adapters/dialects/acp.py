@@ -98,7 +98,6 @@ class AcpClient(AcpVendor):
             return self.updates.tools.flush()
         if timer in (_QUIET_TIMER, _SETTLED_TIMER):
             self._closed = True
-            return ()
         return ()
 
     def ran_out(self, dog: Watchdog) -> Sequence[Output]:
@@ -189,8 +188,8 @@ class AcpClient(AcpVendor):
             return self._fail(answer.error, answer.method)
         self.offer = Offer.read(answer.fields)
         if self.offer.protocol is not None and self.offer.protocol != PROTOCOL_VERSION:
-            text = f"{self.offer.agent or 'the agent'} speaks ACP version {self.offer.protocol}, this client version 1"
-            return self.give_up(FailureDetail(FailureReason.VERSION, text))
+            why = f"{self.offer.agent or 'the agent'} speaks ACP version {self.offer.protocol}, this client version 1"
+            return self.give_up(FailureDetail(FailureReason.VERSION, why))
         method = self.auth_method()
         if isinstance(method, FailureDetail):
             return self.give_up(method)
@@ -212,8 +211,8 @@ class AcpClient(AcpVendor):
         method = next((m for m in self.opens_with if self.offer.has(m)), None)
         if method is None:
             self.rejected = True
-            text = f"{self.offer.agent or 'the agent'} cannot continue a session: it offers neither {LOAD} nor {RESUME}"
-            return self.give_up(FailureDetail(FailureReason.UNKNOWN, text))
+            why = f"{self.offer.agent or 'the agent'} cannot continue a session: it offers neither {LOAD} nor {RESUME}"
+            return self.give_up(FailureDetail(FailureReason.UNKNOWN, why))
         return [*notices, self._ask(method, {**params, "sessionId": self.ask.resume})]
 
     def _on_opened(self, answer: Answer) -> Sequence[Output]:
@@ -228,8 +227,8 @@ class AcpClient(AcpVendor):
         self.session_id = self.landed(answer.fields)
         if not self.session_id:
             self.rejected = True
-            text = f"session not found: {answer.method} opened another session than {self.ask.resume}"
-            return self.give_up(FailureDetail(FailureReason.UNKNOWN, text))
+            why = f"session not found: {answer.method} opened another session than {self.ask.resume}"
+            return self.give_up(FailureDetail(FailureReason.UNKNOWN, why))
         self.resumed = True
         self.updates.bills_session_cost = False
         notices = []
