@@ -36,6 +36,7 @@ KINDS = (
     "lost_answer",
     "duplicate",
     "delay",
+    "stall",
     "daemon_crash",
     "gateway_crash",
     "engine_faults",
@@ -346,8 +347,8 @@ class Simulation:
 
     def _time_passes(self) -> None:
         seconds = self.rng.choice([0.1, 0.5, 1, 2])
-        if "time_jumps" in self.kinds and self.rng.random() < 0.05:
-            seconds = self.rng.choice([16, 30, 46, 50, 200, 7300, -5])
+        if "time_jumps" in self.kinds and self.rng.random() < 0.12:
+            seconds = self.rng.choice([16, 30, 46, 46, 50, 50, 200, 7300, -5])
         self.clock.forward(seconds)
         self.tell(f"{seconds} s pass")
 
@@ -403,6 +404,9 @@ class Simulation:
         self.baton.resume(call)
         if call.wrote is not None:
             self._reflect_written(call)
+        elif "stall" in self.kinds and not self.baton.calm and self.rng.random() < 0.02:
+            # A function that was frozen between its look and its write, long enough for a lease to run out.
+            call.not_before = self.step + self.rng.randint(30, 200)
         if call.done:
             self.calls.remove(call)
             if call.failure is not None:
