@@ -22,8 +22,15 @@ async def test_opencode_conforms(tmp_path, case):
     await conforms("opencode", ["tool"], tmp_path, [case])
 
 
+ID_OF_OUR_OWN = {("copilot", "sigterm-tool-group")} | {
+    ("openclaw", name) for name in ("401", "after-401", "nologin", "sigterm-tool-group")
+}
+"""They end before the CLI names the session, so the id is the fresh one the adapter chose: no two runs end alike."""
+WHOLE = [(p, n) for p in RECORDED for n in recordings(p) if (p, n) not in ID_OF_OUR_OWN]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("provider", "name"), [(p, n) for p in RECORDED for n in recordings(p)])
+@pytest.mark.parametrize(("provider", "name"), WHOLE)
 async def test_every_recording_conforms(tmp_path, provider, name):
     await conforms(provider, [name], tmp_path)
