@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from callboard_control.actor import Person
-from callboard_control.errors import NotFound
+from callboard_control.errors import Forbidden, NotFound
 from callboard_control.store import keys, table
 from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
@@ -129,8 +129,10 @@ def cancel_many(person: Person, task_ids: list[str], *, only_queued: bool) -> Ca
 
 
 def cancel_all_of(person: Person, agent_id: str) -> CancelledTasks:
-    """Cancel every task of an agent: what it runs, what waits, what is deferred."""
+    """Cancel every task of an agent: what it runs, what waits, what is deferred. For those who may change the agent."""
     agent = _agent(person.workspace_id, agent_id)
+    if not person.is_admin and agent.owner_id != person.user_id:
+        raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, cancels all its tasks.")
     done: list[str] = []
     for task_id in active_ids(agent):
         done += cancel_many(person, [task_id], only_queued=False).task_ids

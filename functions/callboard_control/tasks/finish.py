@@ -5,7 +5,6 @@ from __future__ import annotations
 from pynamodb.expressions.update import Action
 
 from callboard_control.actor import Daemon
-from callboard_control.errors import NotFound
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import TaskItem
@@ -77,8 +76,6 @@ def acknowledge_cancel(daemon: Daemon, task_id: str, request: CancelAckRequest) 
 def recover_orphans(daemon: Daemon, runtime_id: str, keep: list[str]) -> RecoverOrphansResponse:
     """The daemon was restarted and does not run these any more. What had not started goes back to the queue; what ran
     fails with ``runtime_recovery`` and is tried again."""
-    if runtime_id not in daemon.runtimes:
-        raise NotFound.of("runtime", runtime_id)
     answer = RecoverOrphansResponse()
     for task in slot.held_tasks(slot.busy_slots(daemon.record)):
         if task.runtime_id != runtime_id or task.id in keep:

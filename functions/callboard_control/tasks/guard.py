@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callboard_control.actor import Daemon
-from callboard_control.errors import Conflict, NotFound
+from callboard_control.errors import Conflict, Forbidden, NotFound
 from callboard_control.store.models import TaskItem
 from callboard_control.tasks import record
 from callboard_wire.bodies import Fenced, TaskState
@@ -15,11 +15,13 @@ def held_by(daemon: Daemon, task_id: str, proof: Fenced) -> TaskItem:
 
     A daemon that sends its claim is held to it: an older fence is refused whatever the state, so a slow twin can never
     end the winner's run. One that sends none (it was written before there were fences) is held to the state alone.
-    Raises `NotFound` ``task_not_found``, `Conflict` ``stale_claim``.
+    Raises `NotFound` ``task_not_found``, `Forbidden` ``daemon_of_another``, `Conflict` ``stale_claim``.
     """
     task = record.load(task_id)
-    if task is None or task.workspace_id != daemon.workspace_id or task.runtime_id not in daemon.runtimes:
+    if task is None or task.workspace_id != daemon.workspace_id:
         raise NotFound.of("task", task_id)
+    if not daemon.owns(task.runtime_id):
+        raise Forbidden("This task belongs to another machine.", code="daemon_of_another", task_id=task_id)
     if proof.claim_id is not None and proof.claim_id != task.claim_id:
         raise stale(task, proof)
     if proof.fence is not None and proof.fence != int(task.fence or 0):

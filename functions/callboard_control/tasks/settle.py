@@ -165,8 +165,9 @@ def _give_up_place(task: TaskItem) -> table.Delete:
 # ── back to the queue ────────────────────────────────────────────────────────
 
 
-def requeue(task: TaskItem, by: str) -> TaskItem:
-    """dispatched or waiting → queued: its claim is over before it started. The next claim raises the fence.
+def requeue(task: TaskItem, by: str, *also: Condition) -> TaskItem:
+    """dispatched or waiting → queued: its claim is over before it started. The next claim raises the fence. `also` are
+    conditions of the caller's own, such as that the lease is still over when the write arrives.
 
     If another wish for the same issue has been queued meanwhile, there is no place to go back to: this task's wish
     joins that one and this one ends, so that neither is lost and never two wait.
@@ -186,7 +187,7 @@ def requeue(task: TaskItem, by: str) -> TaskItem:
             record.moved(Move.REQUEUE, now, by, int(task.fence or 0)),
             *[a.remove() for a in (T.lease_until, T.token_digests, T.wait_reason, T.claim_id, T.dispatched)],
         ],
-        unmoved(task),
+        conditions.all_of(unmoved(task), *also),
     )
     writes: list[table.Write] = [update, slot.release(task)]
     if task.issue_id:

@@ -95,11 +95,16 @@ def _held(daemon: DaemonItem, swept: Swept, grace_ms: int) -> None:
             elif not swept.spend():
                 return
             elif task.status in PREPARING and int(task.lease_until or 0) <= now:
-                swept.requeued += settle.requeue(task, SYSTEM).status == TaskStatus.QUEUED
+                swept.requeued += _requeue(task, now)
             elif task.status == TaskStatus.RUNNING:
                 swept.running += 1
                 if silent_ms > grace_ms:
                     swept.offline += _offline(task, daemon)
+
+
+def _requeue(task: TaskItem, now: int) -> bool:
+    """A daemon that renewed between the look and the write keeps its task."""
+    return settle.requeue(task, SYSTEM, conditions.lease_over(now)).status == TaskStatus.QUEUED
 
 
 def _offline(task: TaskItem, daemon: DaemonItem) -> bool:
