@@ -15,11 +15,12 @@ it differs from claude:
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from callboard_adapters import failures
-from callboard_adapters.base import FileWrite, Launch, ProcessExit, RunContext
+from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
 from callboard_adapters.dialects.stream_json import StreamJson, count, flatten, uncached_usage, user_message
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
@@ -88,6 +89,15 @@ class _Reader(StreamJson):
     def __init__(self) -> None:
         super().__init__()
         self._handlers["file-history-snapshot"] = self._handlers["keep_alive"]
+
+    def on_result(self, event: dict[str, Any]) -> Sequence[Output]:
+        """After a thought the text's own event may be missing: the result is then the first to tell it."""
+        said = event.get("result")
+        if event.get("is_error") or not isinstance(said, str) or said.strip() in self.answer:
+            return super().on_result(event)
+        if self.answer.strip() and self.answer.strip() in said:
+            return super().on_result(event)
+        return [Message(MessageType.TEXT, said), *super().on_result(event)]
 
     def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
         """What no model was asked for ("401 Unauthorized", "aborted", "Interrupted by user")."""

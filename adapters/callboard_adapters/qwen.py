@@ -9,6 +9,8 @@ claude:
 - A provider's error is printed as an answer, `[API Error: 401 …]`, and a failed result has no `result`.
 - Input tokens hold the cached ones. `result.usage` is the whole session's and counts a hidden call that extracts
   memories after the answer; the messages are this run's, without that call.
+- What the pipe does not hold when it exits is lost. A long answer is printed twice, so the second one, in the result,
+  may be cut: a result that began as a success, an exit with 0 and the whole first answer are a success.
 - A dropped stream is continued, and the answer is what came before the cut glued to what came after it.
 """
 
@@ -101,6 +103,8 @@ _VALUES = frozenset(
 _API_ERROR = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?")
 _DROPPED = re.compile(r"UND_ERR|\bE(?:CONN|NOTFOUND|TIMEDOUT|AI_AGAIN)|terminated|fetch failed|other side closed")
 
+_SUCCESS_BEGAN = re.compile(rb'\s*\{"type":"result","subtype":"success",[^{}]{0,300}"is_error":false,')
+
 
 class _Reader(StreamJson):
     def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
@@ -143,6 +147,7 @@ class QwenAdapter(StreamJsonAdapter):
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
         self.resumed = False
+        self.success_began = False
 
     def launch(self, prompt: str, options: ExecOptions) -> Launch:
         if not prompt.strip():
@@ -153,6 +158,7 @@ class QwenAdapter(StreamJsonAdapter):
             )
         self.begin(options)
         self.resumed = bool(options.resume_session_id)
+        self.success_began = False
         user, notices = self.user_args(options)
         args = ["--output-format", "stream-json", "--yolo"]
         args += self.flag("--model", options.model)
@@ -165,6 +171,10 @@ class QwenAdapter(StreamJsonAdapter):
             args += ["--mcp-config", files[0].path]
         env = {} if "QWEN_CODE_SUPPRESS_YOLO_WARNING" in self.context.env else {"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}
         return Launch(args, env=env, files=files, stdin=prompt.encode(), notices=notices)
+
+    def receive(self, line: bytes) -> Sequence[Output]:
+        self.success_began = self.success_began or _SUCCESS_BEGAN.match(line) is not None
+        return super().receive(line)
 
     def cancel(self) -> Sequence[Output]:
         return ()  # its input has ended
@@ -182,7 +192,10 @@ class QwenAdapter(StreamJsonAdapter):
         return {self.reader.model or "unknown": whole}
 
     def judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
-        status, error, failure = super().judge(exit)
+        if not self.reader.results and self.success_began and exit.clean and self.reader.answer:
+            status, error, failure = RunStatus.COMPLETED, "", None
+        else:
+            status, error, failure = super().judge(exit)
         said = self.output()
         if status is RunStatus.COMPLETED and _API_ERROR.match(said):
             return RunStatus.FAILED, said.strip(), self.classified(said.strip(), exit, None, None)
