@@ -41,14 +41,19 @@ class TaskAgent:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A machine in one workspace. `record` names its item; `runtimes` maps the ids it registered to their providers;
-    `seen` is when it was last written down as alive (ms)."""
+    """A machine in one workspace. `record` names its item; `runtimes` maps the ids it offers to their providers;
+    `withdrawn` are ids it offered once: no new work, but what runs there is still its own to report; `seen` is when it
+    was last written down as alive (ms)."""
 
     record: str
     daemon_id: str
     workspace_id: str
     runtimes: Mapping[str, str]
     seen: int = 0
+    withdrawn: frozenset[str] = frozenset()
+
+    def owns(self, runtime_id: str) -> bool:
+        return runtime_id in self.runtimes or runtime_id in self.withdrawn
 
     @property
     def label(self) -> str:
@@ -64,3 +69,12 @@ def person(actor: Actor) -> Person:
     if isinstance(actor, Person):
         return actor
     raise Forbidden("Only a person may do this; use a personal token (mul_…).", code="human_only")
+
+
+def reader(actor: Actor) -> Person | TaskAgent:
+    """The actor as one who may look around in the workspace; a daemon's token reaches its own tasks only."""
+    if isinstance(actor, Daemon):
+        raise Forbidden(
+            "A daemon reads nothing of the workspace; use a personal token (mul_…).", code="not_for_daemons"
+        )
+    return actor

@@ -176,6 +176,8 @@ class AgentEnv(Body):
 
 
 class AgentView(Body):
+    """`mcp_config_redacted`: there is one, and it is not shown to this caller."""
+
     id: str
     workspace_id: str
     name: str
@@ -187,6 +189,7 @@ class AgentView(Body):
     thinking_level: str | None = None
     custom_args: list[str] = Field(default_factory=list)
     mcp_config: dict[str, Any] | None = None
+    mcp_config_redacted: bool = False
     max_concurrent_tasks: int = 6
     max_turns: int | None = None
     has_custom_env: bool = False

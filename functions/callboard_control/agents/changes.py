@@ -153,5 +153,5 @@ def _switch(
 
 
 def _may(person: Person, agent: AgentItem) -> None:
-    if not person.is_admin and agent.owner_id != person.user_id:
+    if not teammates.may_change(person, agent):
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, may change it.")

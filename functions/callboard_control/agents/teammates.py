@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from callboard_control import ports
-from callboard_control.actor import Person
+from callboard_control.actor import Person, TaskAgent
 from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.fleet import machines
 from callboard_control.store import keys, table
@@ -16,6 +16,7 @@ from callboard_wire.api import AgentView, CreateAgentRequest, Page
 
 DEFAULT_CONCURRENCY = 6
 A = AgentItem
+Viewer = Person | TaskAgent
 
 
 def create(person: Person, request: CreateAgentRequest) -> AgentItem:
@@ -75,14 +76,17 @@ def find(workspace_id: str, name_or_id: str) -> AgentItem:
     return item
 
 
-def list_agents(workspace_id: str, cursor: str | None, limit: int) -> Page[AgentView]:
-    page = table.rows(A, keys.workspace(workspace_id), A.sk.startswith("AG#"), limit=limit, cursor=cursor)
+def list_agents(viewer: Viewer, cursor: str | None, limit: int) -> Page[AgentView]:
+    page = table.rows(A, keys.workspace(viewer.workspace_id), A.sk.startswith("AG#"), limit=limit, cursor=cursor)
     slots = {s.pk: s for s in table.get_many(SlotItem, [(f"AG#{a.id}", "SLOT") for a in page.items], consistent=False)}
-    views = [view(a, slots.get(f"AG#{a.id}")) for a in page.items]
+    views = [view(a, viewer, slots.get(f"AG#{a.id}")) for a in page.items]
     return Page[AgentView](items=views, next_cursor=page.cursor)
 
 
-def view(item: AgentItem, slot: SlotItem | None = None) -> AgentView:
+def view(item: AgentItem, viewer: Viewer, slot: SlotItem | None = None) -> AgentView:
+    """The agent as `viewer` may see it. MCP servers' environments and headers hold credentials, so the configuration is
+    for those who may change the agent; an agent never sees one, not even its own."""
+    shown = item.mcp_config is None or may_change(viewer, item)
     return AgentView(
         id=item.id,
         workspace_id=item.workspace_id,
@@ -94,7 +98,8 @@ def view(item: AgentItem, slot: SlotItem | None = None) -> AgentView:
         model=item.model,
         thinking_level=item.thinking_level,
         custom_args=list(item.custom_args or []),
-        mcp_config=item.mcp_config,
+        mcp_config=item.mcp_config if shown else None,
+        mcp_config_redacted=not shown,
         max_concurrent_tasks=int(item.max_concurrent_tasks),
         max_turns=int(item.max_turns) if item.max_turns else None,
         has_custom_env=bool(item.env_key_count),
@@ -106,6 +111,11 @@ def view(item: AgentItem, slot: SlotItem | None = None) -> AgentView:
     )
 
 
-def view_of(workspace_id: str, name_or_id: str) -> AgentView:
-    item = find(workspace_id, name_or_id)
-    return view(item, table.get(SlotItem, f"AG#{item.id}", "SLOT", consistent=False))
+def may_change(actor: Viewer, agent: AgentItem) -> bool:
+    """Whether the actor is the agent's owner, or an owner or admin of its workspace."""
+    return isinstance(actor, Person) and (actor.is_admin or agent.owner_id == actor.user_id)
+
+
+def view_of(viewer: Viewer, name_or_id: str) -> AgentView:
+    item = find(viewer.workspace_id, name_or_id)
+    return view(item, viewer, table.get(SlotItem, f"AG#{item.id}", "SLOT", consistent=False))

@@ -101,6 +101,11 @@ def daemon(app: Resolver, **thing: str | None) -> Daemon:
     return found
 
 
+def daemon_of(app: Resolver, runtime_id: str, **thing: str | None) -> Daemon:
+    """As `daemon`, where the path names a runtime: it must be the caller's own."""
+    return machines.own_runtime(daemon(app, runtime_id=runtime_id, **thing), runtime_id)
+
+
 def as_handler(app: Resolver) -> Handler:
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return app.resolve(event, context)

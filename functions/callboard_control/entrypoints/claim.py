@@ -7,8 +7,8 @@ from typing import Final
 
 from callboard_control import ports
 from callboard_control.actor import SYSTEM, Daemon
-from callboard_control.entrypoints._http import as_handler, daemon, logger, new_app
-from callboard_control.errors import ApiError, InvalidRequest
+from callboard_control.entrypoints._http import as_handler, daemon, daemon_of, logger, new_app
+from callboard_control.errors import ApiError
 from callboard_control.fleet import machines
 from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store.errors import StoreError
@@ -40,11 +40,7 @@ def claim_by_its_older_path(request: ClaimRequest) -> ClaimResponse:
 
 @app.post("/api/daemon/runtimes/<runtime_id>/tasks/claim")
 def claim_for_one_runtime(runtime_id: str, request: ClaimRequest) -> SingleClaimResponse:
-    caller = daemon(app, daemon_id=request.daemon_id, runtime_id=runtime_id)
-    if runtime_id not in caller.runtimes:
-        raise InvalidRequest(
-            f"The runtime {runtime_id!r} is not one of this daemon's; register it first.", code="runtime_of_another"
-        )
+    caller = daemon_of(app, runtime_id, daemon_id=request.daemon_id)
     answer = _held(caller, [runtime_id], request.model_copy(update={"max_tasks": min(request.max_tasks, 1)}))
     return SingleClaimResponse(task=answer.tasks[0] if answer.tasks else None, retry_after_s=answer.retry_after_s)
 

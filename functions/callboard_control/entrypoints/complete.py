@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callboard_control.entrypoints._http import as_handler, daemon, new_app
+from callboard_control.entrypoints._http import as_handler, daemon, daemon_of, new_app
 from callboard_control.tasks import finish
 from callboard_wire.bodies import (
     CancelAckRequest,
@@ -34,4 +34,4 @@ def cancel_ack(task_id: str, request: CancelAckRequest) -> TaskState:
 
 @app.post("/api/daemon/runtimes/<runtime_id>/recover-orphans")
 def recover_orphans(runtime_id: str, request: RecoverOrphansRequest) -> RecoverOrphansResponse:
-    return finish.recover_orphans(daemon(app, runtime_id=runtime_id), runtime_id, request.keep)
+    return finish.recover_orphans(daemon_of(app, runtime_id), runtime_id, request.keep)

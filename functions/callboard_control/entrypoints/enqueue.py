@@ -7,7 +7,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from callboard_control.actor import person
+from callboard_control.actor import person, reader
 from callboard_control.entrypoints._http import as_handler, caller, new_app
 from callboard_control.errors import Forbidden, InvalidRequest
 from callboard_control.tasks import board, overview
@@ -46,12 +46,12 @@ def list_tasks(
     status: Annotated[TaskStatus | None, Query()] = None,
     agent: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Page[TaskView]:
-    return board.list_tasks(caller(app).workspace_id, cursor, limit, status, agent)
+    return board.list_tasks(reader(caller(app)).workspace_id, cursor, limit, status, agent)
 
 
 @app.get("/api/tasks/<task_id>")
 def get_task(task_id: str) -> TaskView:
-    return board.get(caller(app).workspace_id, task_id)
+    return board.get(reader(caller(app)).workspace_id, task_id)
 
 
 @app.get("/api/tasks/<task_id>/messages")
@@ -60,7 +60,7 @@ def get_messages(
     since: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 500,
 ) -> Page[TaskMessage]:
-    return board.messages(caller(app).workspace_id, task_id, since, limit)
+    return board.messages(reader(caller(app)).workspace_id, task_id, since, limit)
 
 
 @app.post("/api/tasks/cancel")
@@ -90,7 +90,7 @@ def queue(
     runtime_id: Annotated[str | None, Query(max_length=64)] = None,
     agent_id: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Page[QueuedTask]:
-    return Page[QueuedTask](items=overview.queue(caller(app).workspace_id, runtime_id, agent_id))
+    return Page[QueuedTask](items=overview.queue(reader(caller(app)).workspace_id, runtime_id, agent_id))
 
 
 @app.get("/api/doctor")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
+from callboard_control.actor import reader
 from callboard_control.entrypoints._http import as_handler, caller, daemon, new_app
 from callboard_control.fleet import machines
 from callboard_wire.api import Page, RuntimeView
@@ -42,4 +43,4 @@ def deregister(request: DeregisterRequest) -> dict[str, str]:
 def list_runtimes(
     cursor: Annotated[str | None, Query(max_length=2000)] = None, limit: Annotated[int, Query(ge=1, le=100)] = 50
 ) -> Page[RuntimeView]:
-    return machines.list_runtimes(caller(app).workspace_id, cursor, limit)
+    return machines.list_runtimes(reader(caller(app)).workspace_id, cursor, limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callboard_control.entrypoints._http import as_handler, daemon, new_app
+from callboard_control.entrypoints._http import as_handler, daemon, daemon_of, new_app
 from callboard_control.tasks import guard, lease
 from callboard_control.tasks import report as reporting
 from callboard_wire.bodies import (
@@ -41,7 +41,7 @@ def status(task_id: str) -> TaskState:
 
 @app.post("/api/daemon/runtimes/<runtime_id>/tasks/<task_id>/prepare-lease")
 def prepare_lease(runtime_id: str, task_id: str, request: PrepareLeaseRequest) -> TaskState:
-    return lease.renew(daemon(app, runtime_id=runtime_id), task_id, request)
+    return lease.renew(daemon_of(app, runtime_id), task_id, request)
 
 
 @app.post("/api/daemon/tasks/<task_id>/wait-local-directory")

@@ -249,7 +249,8 @@ def daemon_for(
     """The daemon a call is made as: a daemon token is its own; a person's token (older daemons log in with one) reaches
     the machines that person registered.
 
-    Raises `Forbidden` for agents and for a body that names another machine than the token, `NotFound` otherwise.
+    Raises `Forbidden` for agents, for a body that names another machine than the token, and for another member's
+    machine; `NotFound` for what is not in the workspace.
     """
     if isinstance(actor, Daemon):
         if daemon_id not in (None, actor.daemon_id):
@@ -260,9 +261,21 @@ def daemon_for(
     thing, thing_id = ("task", task_id) if task_id else ("runtime", runtime_id) if runtime_id else ("daemon", daemon_id)
     record = _record_of(actor.workspace_id, daemon_id, runtime_id, task_id)
     item = table.get(D, f"DM#{record}", "D") if record else None
-    if item is None or item.owner_id != actor.user_id:
+    if item is None or item.workspace_id != actor.workspace_id:
         raise NotFound.of(thing, thing_id or "")
+    if item.owner_id != actor.user_id:
+        raise Forbidden("That machine is another member's; only its daemon speaks for it.", code="daemon_of_another")
     return as_daemon(item)
+
+
+def own_runtime(daemon: Daemon, runtime_id: str) -> Daemon:
+    """The daemon, if the runtime is one it has registered. Raises `NotFound`, `Forbidden` for another machine's."""
+    if daemon.owns(runtime_id):
+        return daemon
+    known = len(runtime_id) <= 64 and table.get(R, keys.workspace(daemon.workspace_id), f"RT#{runtime_id}") is not None
+    if not known:
+        raise NotFound.of("runtime", runtime_id)
+    raise Forbidden("This runtime belongs to another machine.", code="daemon_of_another", runtime_id=runtime_id)
 
 
 def _record_of(workspace_id: str, daemon_id: str | None, runtime_id: str | None, task_id: str | None) -> str | None:

@@ -81,6 +81,7 @@ def as_daemon(item: DaemonItem) -> Daemon:
         workspace_id=item.workspace_id,
         runtimes={rid: r["provider"] for rid, r in item.runtimes.items() if not r.get("offline")},
         seen=int(item.seen),
+        withdrawn=frozenset(rid for rid, r in item.runtimes.items() if r.get("offline")),
     )
 
 

@@ -109,6 +109,29 @@ def test_a_claim_that_read_the_agent_before_its_archive_is_refused_by_the_slot(w
     assert world.task(task["id"])["status"] == "queued"
 
 
+def test_an_mcp_configuration_is_shown_to_those_who_may_change_the_agent_and_never_to_agents(
+    world: World, machine: Machine
+) -> None:
+    author, _ = newcomer(world, name="Au")
+    stranger, _ = newcomer(world)
+    admin, _ = newcomer(world, "admin", "Cy")
+    config = {"mcpServers": {"a": {"env": {"KEY": "c4n4ry"}}}}
+    body = {"name": "bob", "runtime_id": machine.runtime_id, "mcp_config": config}
+    path = f"/api/agents/{world.ok('POST', '/api/agents', body, author)['id']}"
+    world.enqueue("bob")
+    own = machine.claim()[0].payload
+    assert own["agent"]["mcp_config"] == config, "the run itself needs it"
+    for token in (world.token, admin, author):
+        shown = world.ok("GET", path, token=token)
+        assert (shown["mcp_config"], shown["mcp_config_redacted"]) == (config, False)
+    for token in (stranger, own["auth_token"]):
+        hidden = world.ok("GET", path, token=token)
+        assert (hidden["mcp_config"], hidden["mcp_config_redacted"]) == (None, True)
+        listed = world.ok("GET", "/api/agents", token=token)["items"]
+        assert {a["name"]: a["mcp_config_redacted"] for a in listed} == {"ada": False, "bob": True}
+        assert "c4n4ry" not in str(listed)
+
+
 # ── environment ──────────────────────────────────────────────────────────────
 
 

@@ -207,6 +207,21 @@ def test_long_texts_come_back_whole(world: World, machine: Machine) -> None:
     assert world.task(task["id"])["output"] == output
 
 
+def test_a_run_whose_runtime_was_withdrawn_meanwhile_can_still_tell_how_it_ended(
+    world: World, machine: Machine
+) -> None:
+    """The CLI left the PATH during the run and the daemon registered without it. A 404 would make it drop the run."""
+    world.enqueue()
+    held = machine.claim()[0]
+    held.say("start")
+    world.machine("laptop", "another")
+    world.ok("POST", "/api/daemon/deregister", {"runtime_ids": [machine.runtime_id]})
+    machine.token = world.token
+    assert held.say("messages", messages=[{"seq": 1, "type": "text", "content": "x"}]).status == 200
+    assert held.say("complete", output="done").status == 200
+    assert world.task(held.id)["status"] == "completed"
+
+
 def test_another_machine_with_the_right_proof_reaches_nothing(world: World, machine: Machine) -> None:
     world.enqueue()
     held = machine.claim()[0]
@@ -214,5 +229,5 @@ def test_another_machine_with_the_right_proof_reaches_nothing(world: World, mach
     for verb in ("start", "messages", "usage", "session", "complete", "fail", "cancel-ack"):
         body = {**held.proof, "messages": [], "usage": []}
         answer = other.call("POST", f"/api/daemon/tasks/{held.id}/{verb}", body)
-        assert (answer.status, answer.error) == (404, "task_not_found"), verb
+        assert (answer.status, answer.error) == (403, "daemon_of_another"), verb
     assert world.task(held.id)["status"] == "dispatched"
