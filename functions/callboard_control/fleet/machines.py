@@ -190,6 +190,25 @@ def deregister(daemon: Daemon, request: DeregisterRequest) -> None:
         _set_offline(daemon.workspace_id, runtime_id, request.offline_reasons.get(runtime_id, {}))
 
 
+def retire(workspace_id: str, owner_id: str) -> None:
+    """A member leaves: their machines' tokens are dead from the next call on, and nothing is offered there any more.
+    What ran there is swept like any silent machine's. Doing it twice changes nothing."""
+    cursor = None
+    while True:
+        page = table.rows(
+            R, keys.workspace(workspace_id), R.sk.startswith("RT#"), limit=100, cursor=cursor, consistent=True
+        )
+        theirs = [runtime for runtime in page.items if runtime.owner_id == owner_id]
+        for item in table.get_many(D, {(f"DM#{runtime.daemon}", "D") for runtime in theirs}):
+            known = {rid: {**entry, "offline": True} for rid, entry in item.runtimes.items()}
+            table.update(D(item.pk, "D"), [D.digest.remove(), D.runtimes.set(known)], D.owner_id == owner_id)
+        for runtime in theirs:
+            _set_offline(workspace_id, runtime.id, {"code": "owner_left"})
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
 # ── looking ──────────────────────────────────────────────────────────────────
 
 

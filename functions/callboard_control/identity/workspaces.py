@@ -8,6 +8,7 @@ from typing import Any
 from callboard_control import ports
 from callboard_control.actor import Person
 from callboard_control.errors import Conflict, Forbidden, NotFound
+from callboard_control.fleet import machines
 from callboard_control.identity import audit
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
@@ -122,7 +123,8 @@ def change_role(person: Person, user_id: str, role: str) -> MemberView:
 
 def remove(person: Person, user_id: str) -> None:
     """Take a member out, or leave (one's own id). Their tokens no longer reach this workspace from the next call on,
-    because every call reads the membership."""
+    because every call reads the membership; their machines' tokens die before that, so that a call cut off between the
+    two can be repeated."""
     member = _member(person, user_id)
     if user_id != person.user_id:
         _admin(person)
@@ -130,6 +132,7 @@ def remove(person: Person, user_id: str) -> None:
             raise Forbidden("An admin cannot remove an owner.")
     if member.role == "owner":
         _refuse_last_owner(person, user_id)
+    machines.retire(person.workspace_id, user_id)
     action = "member_left" if user_id == person.user_id else "member_removed"
     table.transact(
         [

@@ -83,6 +83,21 @@ def test_a_removed_members_token_reaches_nothing_from_the_next_call_on(world: Wo
     assert world.call("GET", "/api/agents", token=token).status == 404
 
 
+def test_a_removed_members_machine_gets_no_more_work_and_no_more_secrets(world: World) -> None:
+    token, user_id = newcomer(world)
+    theirs = world.machine("theirs", token=token)
+    mine = world.machine("mine")
+    world.agent("ada", theirs)
+    world.enqueue()
+    world.ok("DELETE", f"/api/members/{user_id}")
+    claim = {"runtime_ids": [theirs.runtime_id], "max_tasks": 1}
+    assert world.call("POST", "/api/daemon/tasks/claim", claim, theirs.token).status == 401
+    assert world.call("POST", "/api/daemon/heartbeat", {"runtime_id": theirs.runtime_id}, theirs.token).status == 401
+    status = {r["id"]: (r["status"], r["offline_reason"]) for r in world.ok("GET", "/api/runtimes")["items"]}
+    assert status == {theirs.runtime_id: ("offline", {"code": "owner_left"}), mine.runtime_id: ("online", None)}
+    assert mine.call("POST", "/api/daemon/heartbeat", {"runtime_id": mine.runtime_id}).status == 200
+
+
 def test_the_last_owner_can_neither_leave_nor_step_down(world: World) -> None:
     me = world.me["user_id"]
     assert world.call("PATCH", f"/api/members/{me}", {"role": "member"}).error == "last_owner"
