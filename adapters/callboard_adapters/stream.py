@@ -38,7 +38,7 @@ class MessageStream:
         while not self._waiting:
             if self._ended:
                 raise StopAsyncIteration
-            # One future per waiting reader, awaited directly: a shared one behind a shield costs two rounds of the loop.
+            # One future a waiting reader, awaited directly: a shared one behind a shield costs two rounds of the loop.
             mine = asyncio.get_running_loop().create_future()
             self._readers.append(mine)
             await mine

@@ -145,8 +145,8 @@ class Updates:
         news = self.usage.add(update.get("usage"))
         cost = mapping(update.get("cost"))
         amount = cost.get("amount")
-        in_dollars = text(cost.get("currency")).upper() == "USD" and isinstance(amount, int | float)
-        if self.bills_session_cost and in_dollars and 0 < amount < 1e6:
+        in_dollars = self.bills_session_cost and text(cost.get("currency")).upper() == "USD"
+        if in_dollars and isinstance(amount, int | float) and 0 < amount < 1e6:
             self.usage.add_cost(round(amount * _TICKS))
             news = True
         return [Usage(self.by_model())] if news else _ALIVE

@@ -86,7 +86,8 @@ def renewed_between(world: World, clock: Clock, between: Between, operation: str
     world.enqueue()
     held = machine.claim(claim_id="first")[0]
     clock.forward(46)
-    machine.call("POST", "/api/daemon/heartbeat", {"runtime_id": machine.runtime_id})  # else the claim writes that first
+    # Else the machine's liveness is what a claim writes first.
+    machine.call("POST", "/api/daemon/heartbeat", {"runtime_id": machine.runtime_id})
     between.before(operation, lambda: held.renew())
     act(machine)
     return len(world.task(held.id)["moves"])
