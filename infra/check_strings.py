@@ -37,6 +37,8 @@ def found(path: Path) -> list[str]:
     except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
         return []
     rules = RULES | LOCK_FILE_RULES if path.parts[0] == "requirements" and path.suffix == ".txt" else RULES
+    if path.parts[0] == "tests":  # where keys that open nothing are planted, to see that they are redacted
+        rules = {what: rule for what, rule in rules.items() if what != "a private key"}
     return [
         f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {what}"
         for what, rule in rules.items()
