@@ -49,12 +49,11 @@ async def drive(
     *,
     timeout: float,
     resume: str | None = None,
-    cancel_when: Callable[[list[Message]], bool] | None = None,
+    cancel_when: Callable[[], bool] | None = None,
 ) -> Run:
-    """Run the CLI to its end, collecting its messages.
+    """Run the CLI to its end, collecting its messages; cancel it once `cancel_when` says so.
 
-    `cancel_when` is given the messages so far; once it says so the run is cancelled. Fails when the messages do not
-    end with the result, or when `cancel_when` never comes true within `timeout`.
+    Fails when the messages do not end with the result, or when `cancel_when` never comes true within `timeout`.
     """
     backend = create_backend(world.cli.provider, BackendConfig(executable=world.cli.executable, env=world.env))
     options = ExecOptions(cwd=world.workdir, model=world.model, resume_session_id=resume, timeout=timeout)
@@ -68,7 +67,7 @@ async def drive(
     listening = asyncio.create_task(listen())
     try:
         if cancel_when is not None:
-            await _come_true(lambda: cancel_when(messages), timeout)
+            await _come_true(cancel_when, timeout)
             await session.cancel()
         result = await session.result()
         await asyncio.wait_for(listening, STREAM_ENDS_WITHIN)

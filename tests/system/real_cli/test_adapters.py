@@ -184,9 +184,7 @@ async def test_answers_cut_off_every_time_fail_the_run(provider: str, want: Want
 @every_provider(Case.CANCEL_TOOL)
 async def test_a_cancel_while_a_tool_runs_takes_the_tool_along(provider: str, want: Want, world_of: WorldOf) -> None:
     world = world_of(provider)
-    run = await drive(
-        world, prompt(Case.CANCEL_TOOL), timeout=want.timeout, cancel_when=lambda _: tool_is_running(world)
-    )
+    run = await drive(world, prompt(Case.CANCEL_TOOL), timeout=want.timeout, cancel_when=lambda: tool_is_running(world))
     await check(run, want, world)
 
 
@@ -197,7 +195,7 @@ async def test_a_cancel_while_the_model_is_silent_ends_the_run(provider: str, wa
         world,
         prompt(Case.CANCEL_SILENT),
         timeout=want.timeout,
-        cancel_when=lambda _: any(call.scenario == Case.CANCEL_SILENT for call in world.server.main_calls()),
+        cancel_when=lambda: any(call.scenario == Case.CANCEL_SILENT for call in world.server.main_calls()),
     )
     await check(run, want, world)
 

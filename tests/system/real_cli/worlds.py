@@ -45,7 +45,7 @@ class _Pointing:
 def make_world(cli: InstalledCli, server: ModelServer, folder: Path) -> World:
     """Make a home and a workdir in `folder` and point the CLI at the server.
 
-    What has no way to be pointed (qoder's models are its vendor's, an example agent has none) gets an empty home.
+    What cannot be pointed (qoder's models are its vendor's) gets an empty home.
     """
     home, workdir = folder / "home", folder / "work"
     home.mkdir()
