@@ -14,12 +14,14 @@ from callboard_adapters.errors import ProviderClash, UnknownProvider
 
 GROUP = "callboard.adapters"
 BUILT_IN = {
+    "amp": "callboard_adapters.amp:AmpAdapter",
     "antigravity": "callboard_adapters.antigravity:AntigravityAdapter",
     "claude": "callboard_adapters.claude:ClaudeAdapter",
     "codebuddy": "callboard_adapters.codebuddy:CodebuddyAdapter",
     "codex": "callboard_adapters.codex:CodexAdapter",
     "echo": "callboard_adapters.echo:EchoAdapter",
     "copilot": "callboard_adapters.copilot:CopilotAdapter",
+    "cursor": "callboard_adapters.cursor:CursorAdapter",
     "deveco": "callboard_adapters.deveco:DevecoAdapter",
     "openclaw": "callboard_adapters.openclaw:OpenclawAdapter",
     "opencode": "callboard_adapters.opencode:OpencodeAdapter",

@@ -1,6 +1,7 @@
-"""What the recorded output of claude's relatives codebuddy and qwen must come out as, through real processes.
+"""What the output of claude's relatives codebuddy, qwen, amp and cursor must come out as, through real processes.
 
-The numbers are those of the stub model it was recorded with; the lists in their first event are shortened.
+The numbers are those of the stub model the first two were recorded with; the lists in their first event are shortened.
+Amp and cursor work on their vendors' servers alone: but for amp's failures their recordings are made up, and say so.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from callboard_wire.failures import FailureReason
 from tests.contract.adapters.test_conformance import conforms, recordings
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "transcripts"
+PROVIDERS = ("codebuddy", "qwen", "amp", "cursor")
 MODEL = "stub-model"
 HELLO, RAN, RECALLED = "Hello from the stub model.", "Finished. The tool was run.", "History markers: text recall"
 ONE_CALL, TWO_CALLS = TokenUsage(1234, 56, 1000), TokenUsage(3579, 123, 3000)
+WITH_WRITES = TokenUsage(3579, 123, 3000, 500)
 WITH_HIDDEN_CALL = TokenUsage(2468, 112, 2000)  # qwen reads the answer once more, for its memories
 
 
@@ -69,6 +72,8 @@ async def play(provider: str, name: str, folder: Path) -> tuple[list[Message], R
         ("qwen", "tool", RAN, TWO_CALLS),
         ("qwen", "write", RAN, TWO_CALLS),
         ("qwen", "resume", RECALLED, ONE_CALL),
+        ("amp", "tool", RAN, WITH_WRITES),
+        ("cursor", "tool", RAN, WITH_WRITES),
     ],
 )
 async def test_a_completed_recording_gives_its_answer_its_own_tokens_and_its_session(
@@ -76,7 +81,7 @@ async def test_a_completed_recording_gives_its_answer_its_own_tokens_and_its_ses
 ):
     messages, result = await play(provider, name, tmp_path)
     assert (result.status, result.output, result.error) == (RunStatus.COMPLETED, output, "")
-    assert result.usage == {MODEL: usage}
+    assert list(result.usage.values()) == [usage]
     first = json.loads((RECORDINGS / provider / name / "stdout.jsonl").read_bytes().splitlines()[0])
     assert result.session_id == first["session_id"]
     assert not [m for m in messages if m.type is MessageType.ERROR or m.level == "warn"]
@@ -90,6 +95,11 @@ async def test_a_completed_recording_gives_its_answer_its_own_tokens_and_its_ses
         ("codebuddy", "nologin", FailureReason.AUTH, None, "Authentication required"),
         ("qwen", "401", FailureReason.AUTH, 401, "invalid API key"),
         ("qwen", "nologin", FailureReason.MISSING_CONFIG, None, "Missing API key"),
+        ("amp", "nologin", FailureReason.AUTH, None, "AMP_API_KEY"),
+        ("amp", "badkey", FailureReason.AUTH, None, "Invalid or missing API key"),
+        ("amp", "error", FailureReason.QUOTA, None, "credit balance"),
+        ("cursor", "nologin", FailureReason.AUTH, None, "Authentication required"),
+        ("cursor", "error", FailureReason.QUOTA, None, "usage limit"),
     ],
 )
 async def test_a_provider_s_error_is_a_failure_and_its_text_no_answer(tmp_path, provider, name, reason, status, words):
@@ -99,6 +109,7 @@ async def test_a_provider_s_error_is_a_failure_and_its_text_no_answer(tmp_path, 
     assert words in result.error
     assert result.usage == {}
     assert not [m for m in messages if m.type is MessageType.TEXT]
+    assert "authToken" not in str(messages)
 
 
 @pytest.mark.parametrize("provider", ["codebuddy", "qwen"])
@@ -119,10 +130,12 @@ async def test_an_exit_after_somebody_else_s_signal_completes_nothing(tmp_path, 
     ]
 
 
-@pytest.mark.parametrize(("provider", "tool"), [("codebuddy", "Bash"), ("qwen", "run_shell_command")])
+@pytest.mark.parametrize(
+    ("provider", "tool"), [("codebuddy", "Bash"), ("qwen", "run_shell_command"), ("amp", "Bash"), ("cursor", "shell")]
+)
 async def test_a_tool_call_is_told_with_its_result_and_before_the_answer(tmp_path, provider, tool):
     messages, _ = await play(provider, "tool", tmp_path)
-    said = [m for m in messages if m.type is not MessageType.STATUS]
+    said = [m for m in messages if m.type not in (MessageType.STATUS, MessageType.THINKING)]
     assert [m.type.value for m in said] == ["text", "tool-use", "tool-result", "text"]
     use, result = said[1], said[2]
     assert (use.tool, use.call_id, result.status) == (tool, result.call_id, "completed")
@@ -134,13 +147,13 @@ WITH_A_GRACE = ("never_exits", "hung_and_deaf")
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.__name__ not in WITH_A_GRACE], ids=lambda case: case.__name__)
-@pytest.mark.parametrize("provider", ["codebuddy", "qwen"])
+@pytest.mark.parametrize("provider", PROVIDERS)
 async def test_conforms(tmp_path, provider, case):
     await conforms(provider, ["tool"], tmp_path, [case])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("provider", "name"), [(p, n) for p in ("codebuddy", "qwen") for n in recordings(p)])
+@pytest.mark.parametrize(("provider", "name"), [(p, n) for p in PROVIDERS for n in recordings(p)])
 async def test_every_recording_conforms(tmp_path, provider, name):
     await conforms(provider, [name], tmp_path)
