@@ -32,7 +32,8 @@ from callboard_adapters.base import (
     Stop,
 )
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.stream_json import StreamJson, uncached_usage
+from callboard_adapters.dialects.json_values import uncached_usage
+from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage

@@ -17,7 +17,8 @@ from typing import Any
 from callboard_adapters import failures
 from callboard_adapters.base import FileWrite, Launch, Output, RunContext, Stop, Timer, TurnEnded
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.stream_json import StreamJson, anthropic_usage, count, user_message
+from callboard_adapters.dialects.json_values import anthropic_usage, count
+from callboard_adapters.dialects.stream_json import StreamJson, user_message
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage

@@ -22,7 +22,8 @@ from typing import Any
 from callboard_adapters import failures
 from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.stream_json import StreamJson, count, flatten, uncached_usage, user_message
+from callboard_adapters.dialects.json_values import count, flatten, uncached_usage
+from callboard_adapters.dialects.stream_json import StreamJson, user_message
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
 from callboard_adapters.options import ExecOptions

@@ -8,8 +8,8 @@ from typing import Any
 
 from callboard_adapters.base import Alive, Output, SessionId, TurnEnded, TurnResumed
 from callboard_adapters.copilot_usage import StdoutUsage
+from callboard_adapters.dialects.json_values import flatten
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json import flatten
 from callboard_adapters.messages import Message, MessageType
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from callboard_adapters.dialects.json_values import count
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json import count
 from callboard_adapters.messages import TokenUsage, add_usage
 
 MARKERS = (b'"session.usage_record"', b'"session.resume"', b'"session.shutdown"')

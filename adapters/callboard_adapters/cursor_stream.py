@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, SessionId, TurnEnded, Usage
+from callboard_adapters.dialects.json_values import count, flatten
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json import count, flatten
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
 LINGERS = 0.5  # seconds the process gets after its last word; it is known to stay for ever

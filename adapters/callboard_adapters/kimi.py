@@ -20,7 +20,7 @@ from callboard_adapters.dialects.acp import AcpClient
 from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
 from callboard_adapters.dialects.acp_offer import mapping, text
 from callboard_adapters.dialects.acp_tools import Announces
-from callboard_adapters.dialects.stream_json import count
+from callboard_adapters.dialects.json_values import count
 from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason

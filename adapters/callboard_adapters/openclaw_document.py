@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from callboard_adapters import failures
 from callboard_adapters.base import ProcessExit
-from callboard_adapters.dialects.stream_json import count, flatten
+from callboard_adapters.dialects.json_values import count, flatten
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
 from callboard_wire.failures import FailureReason
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from callboard_adapters.base import Output, SessionId
-from callboard_adapters.dialects.stream_json import flatten
+from callboard_adapters.dialects.json_values import flatten
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 from callboard_adapters.openclaw_document import tokens
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, SessionId, TurnEnded, TurnResumed, Usage
+from callboard_adapters.dialects.json_values import count, flatten
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json import count, flatten
 from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage
 from callboard_adapters.pi_markup import MarkupFilter, without_markup
 

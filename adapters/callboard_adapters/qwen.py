@@ -24,7 +24,8 @@ from typing import Any
 
 from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, PromptVia, UsageVia
-from callboard_adapters.dialects.stream_json import StreamJson, flatten, uncached_usage
+from callboard_adapters.dialects.json_values import flatten, uncached_usage
+from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, MessageType, RunStatus, TokenUsage

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, SessionId, TurnEnded, TurnResumed, Usage
+from callboard_adapters.dialects.json_values import count, flatten
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json import count, flatten
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
 EXIT_GRACE = 5.0  # seconds between the last step and an exit; a healthy CLI needs a tenth of one

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, TurnResumed, Usage
+from callboard_adapters.dialects.json_values import anthropic_usage, error_text, flatten
 from callboard_adapters.dialects.message_usage import MessageUsage
 from callboard_adapters.dialects.ndjson import LineParser
 from callboard_adapters.messages import Message, MessageType, TokenUsage
@@ -315,48 +316,6 @@ def user_message(prompt: str) -> bytes:
 
 def interrupt_request(request_id: str = "callboard-interrupt") -> bytes:
     return encode({"type": "control_request", "request_id": request_id, "request": {"subtype": "interrupt"}})
-
-
-def flatten(content: Any) -> str:
-    """Content as text: a string as it is, text blocks joined by line ends, anything else as JSON."""
-    if content is None:
-        return ""
-    if type(content) is str:
-        return content
-    if type(content) is list and content and all(type(b) is dict and type(b.get("text")) is str for b in content):
-        return "\n".join(b["text"] for b in content)
-    return json.dumps(content, ensure_ascii=False, default=str)
-
-
-def error_text(event: dict[str, Any]) -> str:
-    """The sentence in an `error` event or an `error` field, whatever its nesting."""
-    error = event.get("error", event)
-    if isinstance(error, dict):
-        error = error.get("message") or error.get("type") or error
-    return flatten(error)
-
-
-def anthropic_usage(usage: dict[str, Any]) -> TokenUsage:
-    return TokenUsage(
-        count(usage.get("input_tokens")),
-        count(usage.get("output_tokens")),
-        count(usage.get("cache_read_input_tokens")),
-        count(usage.get("cache_creation_input_tokens")),
-    )
-
-
-def uncached_usage(usage: dict[str, Any]) -> TokenUsage:
-    """The same fields from a CLI on the other kind of API, where `input_tokens` holds the cached ones too."""
-    given = anthropic_usage(usage)
-    cached = given.cache_read_tokens + given.cache_write_tokens
-    return TokenUsage(
-        max(0, given.input_tokens - cached), given.output_tokens, given.cache_read_tokens, given.cache_write_tokens
-    )
-
-
-def count(value: Any) -> int:
-    """A token count; whatever is not a number ≥ 0 is 0."""
-    return int(value) if isinstance(value, int | float) and value == value and 0 <= value < 2**53 else 0
 
 
 def _mapping(value: Any) -> dict[str, Any] | None:

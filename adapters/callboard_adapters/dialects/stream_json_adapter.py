@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from callboard_adapters import failures
 from callboard_adapters.base import Adapter, Outcome, Output, ProcessExit, Reply, RunContext
-from callboard_adapters.dialects.stream_json import StreamJson, error_text, flatten, interrupt_request
+from callboard_adapters.dialects.json_values import error_text, flatten
+from callboard_adapters.dialects.stream_json import StreamJson, interrupt_request
 from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason

@@ -19,7 +19,7 @@ from callboard_adapters.base import Adapter, FileContent, ProcessExit
 from callboard_adapters.messages import Message
 from tests.unit.adapters.speaking import Speaking
 
-PROVIDERS = ("opencode", "deveco", "pi", "copilot", "openclaw", "antigravity")
+PROVIDERS = ("opencode", "deveco", "pi", "copilot", "openclaw", "antigravity", "codebuddy", "qwen", "amp", "cursor")
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "transcripts"
 VALUES = (None, True, 0, -1, 3.5, float("nan"), 1e400, "x", "", [], {}, [1], {"a": 1}, [[]], {"text": 3}, "\ud800",
           [{"type": "text", "text": None}])  # fmt: skip

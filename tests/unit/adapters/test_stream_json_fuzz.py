@@ -7,8 +7,9 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from callboard_adapters.dialects.json_values import count, flatten
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json import StreamJson, count, flatten
+from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.messages import Message
 
 WORDS = st.sampled_from(
