@@ -36,7 +36,9 @@ def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
     """
     if not request.runtimes and not request.failed_profiles:
         raise InvalidRequest("A daemon registers at least one runtime; install a coding-agent CLI first.")
-    workspace_id, owner_id = _whose(actor, request)
+    actor = _acting(actor, request)
+    workspace_id = actor.workspace_id
+    owner_id = actor.user_id if isinstance(actor, Person) else None
     record = keys.derived_id("daemon", workspace_id, request.daemon_id)
     found = table.get(D, f"DM#{record}", "D")
     if found is not None and isinstance(actor, Person) and found.owner_id != actor.user_id and not actor.is_admin:
@@ -65,18 +67,17 @@ def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
     )
 
 
-def _whose(actor: Actor, request: RegisterRequest) -> tuple[str, str | None]:
+def _acting(actor: Actor, request: RegisterRequest) -> Person | Daemon:
+    """The actor in the workspace the request names: a person's role there counts, not the one they have elsewhere."""
     match actor:
         case Person():
             wanted = request.workspace_id or actor.workspace_id
-            if wanted != actor.workspace_id:
-                membership(actor.user_id, wanted, actor.token_id)
-            return wanted, actor.user_id
+            return actor if wanted == actor.workspace_id else membership(actor.user_id, wanted, actor.token_id)
         case Daemon():
             same = request.daemon_id == actor.daemon_id
             if not same or request.workspace_id not in (None, actor.workspace_id):
                 raise Forbidden("A daemon token registers its own machine only.", code="daemon_of_another")
-            return actor.workspace_id, None
+            return actor
         case TaskAgent():
             raise Forbidden("An agent cannot register a machine.", code="human_only")
 

@@ -111,7 +111,9 @@ def list_tokens(person: Person, cursor: str | None) -> Page[TokenView]:
 
 def revoke_token(person: Person, token_id: str) -> None:
     """Make a token of this person useless at once. Revoking twice is fine; another person's token is not found."""
-    mine = (TokenItem.user_id == person.user_id) & TokenItem.pk.exists()
+    if table.get(TokenItem, f"TO#{token_id}", "T") is None:
+        raise NotFound.of("token", token_id)
+    mine = TokenItem.user_id == person.user_id
     revoked = table.Update(TokenItem(f"TO#{token_id}", "T"), [TokenItem.revoked.set(ports.now_ms())], mine)
     try:
         table.transact([revoked, audit.put(person, "token_revoked", f"token:{token_id}")])

@@ -111,11 +111,12 @@ def change_role(person: Person, user_id: str, role: str) -> MemberView:
     member = _member(person, user_id)
     if person.role != "owner" and "owner" in (member.role, role):
         raise Forbidden("Only an owner makes or unmakes owners.")
+    writes: list[table.Write] = [table.Update(_keyed(person, user_id), [M.role.set(role)], M.role == member.role)]
     if member.role == "owner" and role != "owner":
-        _refuse_last_owner(person, user_id)
+        writes.append(_another_owner(person, user_id))
     deed = audit.put(person, "role_changed", f"member:{user_id}", before=member.role, after=role)
     try:
-        table.transact([table.Update(_keyed(person, user_id), [M.role.set(role)], M.role == member.role), deed])
+        table.transact([*writes, deed])
     except ConditionFailed as e:
         raise Conflict("Somebody changed this member's role a moment ago; look again.", code="contended") from e
     return MemberView(user_id=user_id, role=role, since=at(member.created))
@@ -130,16 +131,14 @@ def remove(person: Person, user_id: str) -> None:
         _admin(person)
         if RANK[member.role] > RANK[person.role]:
             raise Forbidden("An admin cannot remove an owner.")
-    if member.role == "owner":
-        _refuse_last_owner(person, user_id)
+    staying = [_another_owner(person, user_id)] if member.role == "owner" else []
     machines.retire(person.workspace_id, user_id)
     action = "member_left" if user_id == person.user_id else "member_removed"
-    table.transact(
-        [
-            table.Delete(_keyed(person, user_id), M.pk.exists()),
-            audit.put(person, action, f"member:{user_id}", role=member.role),
-        ]
-    )
+    deed = audit.put(person, action, f"member:{user_id}", role=member.role)
+    try:
+        table.transact([table.Delete(_keyed(person, user_id), M.role == member.role), *staying, deed])
+    except ConditionFailed as e:
+        raise Conflict("The members changed a moment ago; look again.", code="contended") from e
 
 
 def _keyed(person: Person, user_id: str) -> MemberItem:
@@ -153,14 +152,17 @@ def _member(person: Person, user_id: str) -> MemberItem:
     return found
 
 
-def _refuse_last_owner(person: Person, user_id: str) -> None:
+def _another_owner(person: Person, user_id: str) -> table.Check:
+    """That somebody else is an owner, as a part of the deed's own transaction: two owners who leave at once would each
+    have seen the other. Raises `Conflict` ``last_owner``."""
     cursor = None
     while True:
         page = table.rows(
             M, keys.workspace(person.workspace_id), M.sk.startswith("ME#"), limit=100, cursor=cursor, consistent=True
         )
-        if any(m.role == "owner" and m.user_id != user_id for m in page.items):
-            return
+        for other in page.items:
+            if other.role == "owner" and other.user_id != user_id:
+                return table.Check(_keyed(person, other.user_id), M.role == "owner")
         cursor = page.cursor
         if cursor is None:
             raise Conflict("A workspace keeps one owner; make somebody else an owner first.", code="last_owner")

@@ -27,6 +27,8 @@ from callboard_control.store.models import Item
 
 M = TypeVar("M", bound=Item)
 CONTENTION_TRIES: Final = 6
+MAX_PK_BYTES: Final = 2048
+MAX_SK_BYTES: Final = 1024
 INVALID_CURSOR: Final = "invalid_cursor"
 
 
@@ -132,6 +134,10 @@ def delete(item: Item, condition: Condition | None = None) -> None:
 
 
 def get(model: type[M], pk: str, sk: str, *, consistent: bool = True) -> M | None:
+    """The item, or None where there is none. A key longer than DynamoDB allows (ids come from paths) names nothing; to
+    ask for it would be an error that looks like an outage."""
+    if len(pk.encode()) > MAX_PK_BYTES or len(sk.encode()) > MAX_SK_BYTES:
+        return None
     with mapped():
         try:
             return model.get(pk, sk, consistent_read=consistent)
