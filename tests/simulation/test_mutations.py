@@ -39,7 +39,6 @@ NEEDED_IN_THE_STORM = [
     "has_room",
     "lane_is_free",
     "place_is_free",
-    "place_is_own",
 ]
 SHOWN_DIRECTLY = {
     "fence_is": "tests/unit/control/test_races.py: a fail that was frozen while the task was claimed anew",

@@ -213,7 +213,7 @@ def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: i
     ]
     if task.issue_id:
         place = PendingItem(f"PN#{task.issue_id}", task.agent_id)
-        writes.append(table.Delete(place, conditions.place_is_own(task)))
+        writes.append(table.Delete(place))
     return writes
 
 

@@ -86,7 +86,3 @@ def slot_is_empty() -> Condition:
 
 def place_is_free() -> Condition:
     return P.pk.does_not_exist()
-
-
-def place_is_own(task: TaskItem) -> Condition:
-    return P.pk.does_not_exist() | (P.task_id == task.id)

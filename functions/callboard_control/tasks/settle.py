@@ -159,7 +159,8 @@ def unmoved(task: TaskItem) -> Condition:
 
 
 def _give_up_place(task: TaskItem) -> table.Delete:
-    return table.Delete(PendingItem(f"PN#{task.issue_id}", task.agent_id), conditions.place_is_own(task))
+    # No condition of its own: a queued task holds its place, and the same transaction says that it is queued.
+    return table.Delete(PendingItem(f"PN#{task.issue_id}", task.agent_id))
 
 
 # ── back to the queue ────────────────────────────────────────────────────────
