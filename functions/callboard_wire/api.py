@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from callboard_wire.bodies import MAX_PROMPT_CHARS, Body, Id, Name, UsageRow
 from callboard_wire.states import TaskStatus
@@ -133,6 +133,8 @@ class DoctorReport(Body):
 
 
 class CreateAgentRequest(Body):
+    """`custom_env` is known here only to be refused: it has its own endpoint."""
+
     name: Name
     runtime_id: Id | None = None
     provider: str | None = Field(None, max_length=40)
@@ -144,12 +146,12 @@ class CreateAgentRequest(Body):
     mcp_config: dict[str, Any] | None = None
     max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
     max_turns: int | None = Field(None, ge=1, le=10_000)
+    custom_env: Any = None
 
 
 class UpdateAgentRequest(Body):
-    """Fields that are absent stay; null clears. ``***`` inside `mcp_config` keeps what is stored there."""
-
-    model_config = ConfigDict(extra="allow")
+    """Fields that are absent stay; null clears. ``***`` inside `mcp_config` keeps what is stored there. `custom_env` is
+    known here only to be refused: it has its own endpoint."""
 
     name: Name | None = None
     runtime_id: Id | None = None
@@ -161,6 +163,7 @@ class UpdateAgentRequest(Body):
     mcp_config: dict[str, Any] | None = None
     max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
     max_turns: int | None = Field(None, ge=1, le=10_000)
+    custom_env: Any = None
 
 
 class PutAgentEnv(Body):

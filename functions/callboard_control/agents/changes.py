@@ -27,9 +27,8 @@ def update(person: Person, agent: AgentItem, request: UpdateAgentRequest) -> Age
     Raises `Forbidden`, `Conflict` ``name_taken`` or ``contended``, `InvalidRequest`.
     """
     _may(person, agent)
+    teammates.refuse_env(request)
     sent = request.model_dump(exclude_unset=True)
-    if "custom_env" in (request.model_extra or {}):
-        raise InvalidRequest("The environment has its own endpoint: PUT /api/agents/{id}/env.", code="use_env_endpoint")
     changes = _changes(person, agent, sent)
     if not changes:
         return agent

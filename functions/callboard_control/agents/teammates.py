@@ -12,7 +12,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem, new
 from callboard_control.tasks.record import at
-from callboard_wire.api import AgentView, CreateAgentRequest, Page
+from callboard_wire.api import AgentView, CreateAgentRequest, Page, UpdateAgentRequest
 
 DEFAULT_CONCURRENCY = 6
 A = AgentItem
@@ -25,6 +25,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
     Raises `Conflict` ``name_taken`` (archived agents keep theirs), `InvalidRequest`.
     """
     refuse_odd_name(request.name)
+    refuse_env(request)
     runtime = machines.find_runtime(
         person.workspace_id, runtime_id=request.runtime_id, provider=request.provider and request.provider.lower()
     )
@@ -63,6 +64,12 @@ def refuse_odd_name(name: str) -> None:
     """Names are shown in lists and typed on command lines: nothing invisible and nothing that turns the line around."""
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in name):
         raise InvalidRequest("A name has no control or direction characters.", code="invalid_name")
+
+
+def refuse_env(request: CreateAgentRequest | UpdateAgentRequest) -> None:
+    """Secrets do not come in among the plain fields; dropping them in silence would leave an agent without them."""
+    if "custom_env" in request.model_fields_set:
+        raise InvalidRequest("The environment has its own endpoint: PUT /api/agents/{id}/env.", code="use_env_endpoint")
 
 
 def find(workspace_id: str, name_or_id: str) -> AgentItem:

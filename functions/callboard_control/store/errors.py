@@ -57,7 +57,7 @@ def mapped() -> Iterator[None]:
     except TransactWriteError as e:
         raise _of_transaction(e) from e
     except PynamoDBException as e:
-        raise _of_code(e.cause_response_code, e) from e
+        raise _of_code(_code(e), e) from e
     except ClientError as e:
         raise _of_code(e.response.get("Error", {}).get("Code"), e) from e
     except BotoCoreError as e:
@@ -69,10 +69,18 @@ def _of_transaction(error: TransactWriteError) -> StoreError:
     failed = frozenset(i for i, r in enumerate(reasons) if r is not None and r.code in CONDITION)
     if failed:
         return ConditionFailed(failed)
-    codes = {r.code for r in reasons if r is not None} | {error.cause_response_code or ""}
+    codes = {r.code for r in reasons if r is not None} | {_code(error) or ""}
     if codes & (CONFLICTS | THROTTLES):
         return Contended(", ".join(sorted(c for c in codes if c)))
     return StoreUnavailable(str(error))
+
+
+def _code(error: PynamoDBException) -> str | None:
+    """The code DynamoDB answered with. Not PynamoDB's own `cause_response_code`: a call without any answer (a timeout, a
+    cut connection) has `response` None in botocore, and that raises AttributeError on it, which became a 500."""
+    response = getattr(error.cause, "response", None) or {}
+    code: str | None = response.get("Error", {}).get("Code")
+    return code
 
 
 def _of_code(code: str | None, error: Exception) -> StoreError:

@@ -19,8 +19,9 @@ HUSH = "hush"
 class Stage:
     """`tokens`: actor → token. `things`: what braces in a row stand for."""
 
-    def __init__(self, folder: Path) -> None:
-        self.world = World(clock=Clock(), secrets=LocalSecrets(folder / "secrets.key"))
+    def __init__(self, folder: Path, *, faults: Any = None) -> None:
+        secrets = LocalSecrets(folder / "secrets.key")
+        self.world = World(folder / "table.sqlite", clock=Clock(), secrets=secrets, faults=faults)
         self._unique = count()
         self._held: Held | None = None
         self._is = ""

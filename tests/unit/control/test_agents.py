@@ -32,6 +32,17 @@ def test_a_field_that_is_absent_stays_and_null_clears(world: World, machine: Mac
     assert (cleared["model"], cleared["mcp_config"], cleared["instructions"]) == (None, None, "Be brief.")
 
 
+@pytest.mark.parametrize("name", ["id", "workspace_id", "owner_id", "env_version", "archived", "provider", "pk", "foo"])
+def test_a_field_that_is_not_for_setting_is_ignored(world: World, machine: Machine, name: str) -> None:
+    """An agent with another's id and secret version would be given that one's secrets at its next claim."""
+    path = agent_path(world)
+    before = world.ok("GET", path)
+    assert world.ok("PATCH", path, {name: "x", "description": "d"}) == {**before, "description": "d"}
+    made = world.ok("POST", "/api/agents", {"name": "eve", "runtime_id": machine.runtime_id, name: "x"})
+    own = ("id", "name", "created_at")
+    assert {k: v for k, v in made.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
+
+
 def test_a_masked_value_survives_a_round_trip_through_a_form(world: World, machine: Machine) -> None:
     path = agent_path(world)
     config = {"mcpServers": {"a": {"env": {"KEY": "s3cret"}, "args": ["x", "t0ken"]}}}
@@ -200,6 +211,7 @@ def test_an_agent_sees_no_environment_not_even_its_own(world: World, machine: Ma
 
 def test_custom_env_outside_its_endpoint_is_refused(world: World, machine: Machine) -> None:
     assert world.call("PATCH", agent_path(world), {"custom_env": {"A": "1"}}).error == "use_env_endpoint"
+    assert world.call("POST", "/api/agents", {"name": "n", "custom_env": {"A": "1"}}).error == "use_env_endpoint"
 
 
 def test_a_secret_store_that_lost_its_key_gives_the_task_back_and_the_rest_is_served(
