@@ -35,6 +35,7 @@ REASONED: dict[str, set[Use]] = {
     "agents": {("UpdateItem", "table")},  # a person's token notes when it was last used, once in a while
     # secrets; and a claim whose payload cannot be built puts the task back, with its place
     "claim": {("GetSecretValue", "*"), ("PutItem", "table")},
+    "identity": {("ConditionCheckItem", "table")},  # an owner leaves: somebody else must still be one
     "agent_env": {(f"{verb}Secret{what}", "*") for verb, what in (("Create", ""), ("Get", "Value"), ("Put", "Value"))},
     "complete": {("DeleteItem", "table")},  # the end of a task whose place somebody else holds by then
 }
@@ -114,7 +115,7 @@ def people(world: World) -> None:
     code = world.call("POST", "/api/invitations", world.person, {"max_uses": 2})["code"]
     bob = world.call("POST", "/api/invitations/accept", "", {"code": code, "name": "Bob"})["user_id"]
     world.call("GET", "/api/members", world.person)
-    world.call("PATCH", f"/api/members/{bob}", world.person, {"role": "admin"})
+    world.call("PATCH", f"/api/members/{bob}", world.person, {"role": "owner"})
     world.call("DELETE", f"/api/members/{bob}", world.person)
     world.call("POST", "/api/tokens/current/renew", world.person)
     world.call("GET", "/api/audit", world.person)
