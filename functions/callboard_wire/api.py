@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from callboard_wire.bodies import MAX_PROMPT_CHARS, Body, Id, Name, UsageRow
 from callboard_wire.states import TaskStatus
@@ -25,9 +25,9 @@ class EnqueueRequest(Body):
     issue_id: Id | None = None
     chat_session_id: Id | None = None
     max_attempts: int = Field(2, ge=1, le=10)
-    fire_at: datetime | None = None
+    fire_at: AwareDatetime | None = None
     resume_task_id: Id | None = None
-    timeout_s: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
 
 
 class MoveView(Body):

@@ -46,6 +46,7 @@ SHOWN_DIRECTLY = {
     "held_under": "tests/unit/control/test_finish.py: late words of a stale claim",
     "of_machine": "tests/unit/control/test_finish.py: another machine with the right proof",
     "unsaid": "tests/unit/control/test_claim.py: a second wish that is repeated joins once",
+    "takes_wishes": "tests/unit/control/test_wishes.py: wishes beyond what one task takes",
     "is_open": "the archive of an agent closes its slot",
     "slot_is_empty": "tests/unit/control/test_sweep.py: a slot that fills while it is being forgotten stays known",
 }

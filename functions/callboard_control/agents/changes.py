@@ -32,6 +32,7 @@ def update(person: Person, agent: AgentItem, request: UpdateAgentRequest) -> Age
     changes = _changes(person, agent, sent)
     if not changes:
         return agent
+    table.refuse_oversized(A(**(agent.attribute_values | changes)), "The agent")
     actions = [
         getattr(A, name).set(value) if value not in (None, "", []) else getattr(A, name).remove()
         for name, value in changes.items()

@@ -50,6 +50,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
         owner_id=person.user_id,
         created=ports.now_ms(),
     )
+    table.refuse_oversized(item, "The agent")
     name = AgentNameItem(item.pk, f"AN#{keys.folded(request.name)}", agent_id=agent_id)
     try:
         table.transact([table.Put(item), table.Put(name, AgentNameItem.pk.does_not_exist())])

@@ -64,16 +64,21 @@ def update(person: Person, request: UpdateWorkspaceRequest) -> WorkspaceView:
         actions.append(attribute.set(value) if value not in (None, "", [], {}) else attribute.remove())
     item = W(keys.workspace(person.workspace_id), "W")
     if actions:
+        table.refuse_oversized(W(**(_found(person).attribute_values | changes)), "The workspace")
         table.transact(
             [
                 table.Update(item, actions, W.pk.exists()),
                 audit.put(person, "workspace_updated", f"workspace:{person.workspace_id}", fields=sorted(changes)),
             ]
         )
-    found = table.get(W, item.pk, "W")
+    return _view(_found(person), person.role)
+
+
+def _found(person: Person) -> WorkspaceItem:
+    found = table.get(W, keys.workspace(person.workspace_id), "W")
     if found is None:
         raise NotFound.of("workspace", person.workspace_id)
-    return _view(found, person.role)
+    return found
 
 
 def _view(item: WorkspaceItem, role: str) -> WorkspaceView:

@@ -16,6 +16,7 @@
     usage      TK#<task>      U#<fence>
     messages   TK#<task>      M#<fence>#<first seq>
     text       TK#<task>      B#<name>#<part>
+    receipt    TK#<task>      J               (a wish with a key of its own that joined another task)
     pending    PN#<issue>     <agent>
     secret     SC#<agent>     <version>     (one machine only)
     conversation CV#<agent>   <lane>
@@ -262,6 +263,13 @@ class PendingItem(Item):
     """At most one queued task for an issue and an agent; a second wish joins the first."""
 
     task_id = UnicodeAttribute(attr_name="tk")
+
+
+class ReceiptItem(Item):
+    """A wish made under an idempotency key has joined `task_id` instead of becoming a task."""
+
+    task_id = UnicodeAttribute(attr_name="tk")
+    request_digest = BinaryAttribute(attr_name="rd", legacy_encoding=False)
 
 
 class ConversationItem(Item):

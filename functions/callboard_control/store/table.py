@@ -21,7 +21,7 @@ from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from callboard_control.errors import InvalidRequest
+from callboard_control.errors import InvalidRequest, TooLarge
 from callboard_control.store.errors import ConditionFailed, Contended, mapped
 from callboard_control.store.models import Item
 
@@ -29,6 +29,8 @@ M = TypeVar("M", bound=Item)
 CONTENTION_TRIES: Final = 6
 MAX_PK_BYTES: Final = 2048
 MAX_SK_BYTES: Final = 1024
+MAX_ITEM_BYTES: Final = 300_000
+"""Of what people may make an item of; the table's own limit is 400 KB."""
 INVALID_CURSOR: Final = "invalid_cursor"
 
 
@@ -111,6 +113,13 @@ def _add(tx: TransactWrite, write: Write) -> None:
             tx.save(item, condition=condition)
         case Update(item, actions, condition):
             tx.update(item, actions=list(actions), condition=condition)
+
+
+def refuse_oversized(item: Item, what: str) -> None:
+    """Raises `TooLarge` for an item that the table would refuse: to its sender that would look like an outage."""
+    size = len(json.dumps(item.serialize(), ensure_ascii=False).encode("utf-8", "replace"))
+    if size > MAX_ITEM_BYTES:
+        raise TooLarge(f"{what} has {size} bytes; {MAX_ITEM_BYTES} fit.", bytes=size)
 
 
 def put(item: Item, condition: Condition | None = None) -> None:

@@ -59,6 +59,12 @@ def unsaid(prompt: str) -> Condition:
     return T.coalesced.does_not_exist() | ~T.coalesced.contains(prompt)
 
 
+def takes_wishes(at_most: int) -> Condition:
+    """Fewer than `at_most` wishes have joined the task."""
+    joined = size(T.coalesced)  # type: ignore[no-untyped-call]  # PynamoDB leaves it untyped
+    return T.coalesced.does_not_exist() | (joined < at_most)
+
+
 # ── its agent's slot ─────────────────────────────────────────────────────────
 
 

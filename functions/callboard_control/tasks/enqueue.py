@@ -16,12 +16,15 @@ from callboard_control.actor import Actor
 from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
-from callboard_control.store.models import AgentItem, PendingItem, TaskItem
+from callboard_control.store.models import AgentItem, PendingItem, ReceiptItem, TaskItem
 from callboard_control.tasks import conditions, conversation, record
 from callboard_wire.api import EnqueueRequest
 from callboard_wire.states import Move, TaskStatus
 
 TRIES: Final = 4
+MAX_WISHES: Final = 50
+"""So many may join one waiting task: they are in its item, and every write of an item is paid by its size."""
+RECEIPT_KEPT_MS: Final = 7 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ def enqueue(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> Enqueued
     refuse_unready(agent)
     task = _draft(request, agent, actor)
     outcome = place(task)
-    if outcome.created and outcome.task.status == TaskStatus.QUEUED:
-        ports.ring(outcome.task.runtime_id)
+    if outcome.task.status == TaskStatus.QUEUED:
+        ports.ring(outcome.task.runtime_id)  # for a repeated one too: the first call may have got no further
     return outcome
 
 
@@ -68,7 +71,7 @@ def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
         digest = request_digest(request)
     fire_at = int(request.fire_at.timestamp() * 1000) if request.fire_at else None
     prior = _resumed(request, agent) if request.resume_task_id else None
-    prompt, parts = record.store_text(task_id, "prompt", request.prompt.replace("\x00", ""))
+    prompt, parts = record.store_text(task_id, record.prompt_name(digest), request.prompt.replace("\x00", ""))
     later = fire_at is not None and fire_at > now
     move = Move.DEFER if later else Move.ENQUEUE
     task = record.new_task(
@@ -167,21 +170,30 @@ def _place(task: TaskItem) -> Enqueued:
 
 
 def _same_again(task: TaskItem) -> Enqueued:
-    """The id is taken: by this very call (its answer was lost), or by another body under the same key."""
+    """The id is taken: by this very call (its answer was lost), or by another one under the same key."""
     found = record.load(task.id)
     if found is None:
         raise Conflict("The task was deleted while it was being made; try again.")
-    if task.request_digest is not None and found.request_digest != task.request_digest:
+    if task.request_digest is None:
+        return Enqueued(found, created=True)  # nobody else could have made up this id
+    _refuse_mismatch(task, found.request_digest, found.id)
+    return Enqueued(found, created=False)
+
+
+def _refuse_mismatch(task: TaskItem, digest: bytes | None, task_id: str) -> None:
+    if task.request_digest != digest:
         raise Conflict(
             "This idempotency key was used with another body; use a new key for another task.",
             code="idempotency_mismatch",
-            task_id=found.id,
+            task_id=task_id,
         )
-    return Enqueued(found, created=False)
 
 
 def _place_for_issue(task: TaskItem, prompt: str) -> Enqueued:
     for _ in range(TRIES):
+        joined = _joined_before(task)
+        if joined is not None:
+            return joined
         place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
         try:
             table.transact([table.Put(task, conditions.is_new()), table.Put(place, conditions.place_is_free())])
@@ -200,18 +212,61 @@ def _join(task: TaskItem, prompt: str) -> Enqueued | None:
     place = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id)
     if place is None:
         return None
+    entry = record.wish(place.task_id, prompt)
+    addition = table.Update(
+        record.keyed(place.task_id),
+        [TaskItem.coalesced.set((TaskItem.coalesced | []).append([entry]))],
+        conditions.all_of(
+            conditions.in_state(TaskStatus.QUEUED.value),
+            conditions.unsaid(entry),
+            conditions.takes_wishes(MAX_WISHES),
+        ),
+    )
     try:
-        found = table.update(
-            record.keyed(place.task_id),
-            [TaskItem.coalesced.set((TaskItem.coalesced | []).append([prompt]))],
-            conditions.all_of(conditions.in_state(TaskStatus.QUEUED.value), conditions.unsaid(prompt)),
-        )
+        _add(addition, _receipt(task, place.task_id))
     except ConditionFailed:
         waiting = record.load(place.task_id)
-        if waiting is None or waiting.status != TaskStatus.QUEUED or prompt not in (waiting.coalesced or []):
+        if waiting is None or waiting.status != TaskStatus.QUEUED:
             return None
-        found = waiting
-    return Enqueued(found, created=False, coalesced=True)
+        if entry not in (waiting.coalesced or []):
+            _refuse_crowd(waiting)
+            return None
+    return Enqueued(record.load(place.task_id) or task, created=False, coalesced=True)
+
+
+def _add(addition: table.Update, receipt: list[table.Write]) -> None:
+    if receipt:
+        table.transact([addition, *receipt])
+    else:  # half the price of a transaction
+        table.update(addition.item, addition.actions, addition.condition)
+
+
+def _refuse_crowd(waiting: TaskItem) -> None:
+    if len(waiting.coalesced or []) >= MAX_WISHES:
+        raise Conflict(
+            f"{MAX_WISHES} wishes have joined the task that waits already; try again once it is claimed.",
+            code="too_many_wishes",
+            task_id=waiting.id,
+        )
+
+
+def _receipt(task: TaskItem, joined: str) -> list[table.Write]:
+    """A wish under a caller's own key that joined a task leaves a note where its own task would have been: a repeat of
+    the call finds it even when that task has long been claimed."""
+    if task.request_digest is None:
+        return []
+    receipt = ReceiptItem(task.pk, "J", task_id=joined, request_digest=task.request_digest)
+    receipt.ttl = (ports.now_ms() + RECEIPT_KEPT_MS) // 1000
+    return [table.Put(receipt, ReceiptItem.pk.does_not_exist())]
+
+
+def _joined_before(task: TaskItem) -> Enqueued | None:
+    found = table.get(ReceiptItem, task.pk, "J") if task.request_digest is not None else None
+    if found is None:
+        return None
+    _refuse_mismatch(task, found.request_digest, found.task_id)
+    joined = record.load(found.task_id)
+    return Enqueued(joined, created=False, coalesced=True) if joined is not None else None
 
 
 def requeue_attributes(task: TaskItem) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -98,10 +99,31 @@ def read_text(task_id: str, name: str, inline: str | None, parts: float | None) 
     return zlib.decompress(b"".join(p.body for p in found)).decode() if found else ""
 
 
+def prompt_name(request_digest: bytes | None) -> str:
+    """Under which name a prompt lies beside its task. A task made under a caller's own key has an id that others of that
+    key share: their prompts must not lie in one place, or a refused call would replace what an accepted one asked for."""
+    return f"prompt-{request_digest.hex()[:16]}" if request_digest else "prompt"
+
+
+def wish(task_id: str, prompt: str) -> str:
+    """A wish as it joins a task's list: itself when short, else the name of where it lies (after a NUL, which no prompt
+    has). The same prompt gives the same entry."""
+    name = f"wish-{hashlib.sha256(prompt.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    inline, parts = store_text(task_id, name, prompt)
+    return inline if inline is not None else f"\x00{name}#{parts}"
+
+
+def _read_wish(task_id: str, entry: str) -> str:
+    if not entry.startswith("\x00"):
+        return entry
+    name, _, parts = entry[1:].partition("#")
+    return read_text(task_id, name, None, int(parts))
+
+
 def prompt_of(item: TaskItem) -> str:
     """The whole prompt; wishes that joined the task while it was queued follow, oldest first."""
-    text = read_text(item.id, "prompt", item.prompt, item.prompt_parts)
-    return "\n\n".join([text, *(item.coalesced or [])])
+    text = read_text(item.id, prompt_name(item.request_digest), item.prompt, item.prompt_parts)
+    return "\n\n".join([text, *(_read_wish(item.id, entry) for entry in item.coalesced or [])])
 
 
 def clip(text: str, limit: int = MAX_OUTPUT_BYTES) -> str:

@@ -208,7 +208,7 @@ def _fold_into_successor(task: TaskItem, by: str) -> TaskItem:
     place = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id)
     if place is None:
         return record.load(task.id) or task
-    joined = [record.prompt_of(task)]
+    joined = [record.wish(place.task_id, record.prompt_of(task))]
     end = End(Move.CANCEL, by, [T.error.set(f"Its wish was joined to task {place.task_id}.")])
     successor = table.Update(
         record.keyed(place.task_id),
