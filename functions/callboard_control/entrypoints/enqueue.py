@@ -6,6 +6,7 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse
 
 from callboard_control.actor import person, reader
 from callboard_control.entrypoints._http import as_handler, caller, new_app
@@ -28,7 +29,11 @@ app = new_app()
 handler = as_handler(app)
 
 
-@app.post("/api/tasks")
+def _task(said: str) -> OpenAPIResponse:
+    return {"description": said, "content": {"application/json": {"model": TaskView}}}
+
+
+@app.post("/api/tasks", responses={201: _task("Made."), 200: _task("There already: asked for twice, or joined.")})
 def enqueue(request: EnqueueRequest) -> Response[TaskView]:
     outcome = board.enqueue(person(caller(app)), request)
     return Response(

@@ -76,7 +76,7 @@ def _of_transaction(error: TransactWriteError) -> StoreError:
 
 
 def _code(error: PynamoDBException) -> str | None:
-    """The code DynamoDB answered with. Not PynamoDB's own `cause_response_code`: a call without any answer (a timeout, a
+    """The code DynamoDB answered with. Not PynamoDB's own `cause_response_code`: a call without an answer (a timeout, a
     cut connection) has `response` None in botocore, and that raises AttributeError on it, which became a 500."""
     response = getattr(error.cause, "response", None) or {}
     code: str | None = response.get("Error", {}).get("Code")

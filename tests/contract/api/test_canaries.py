@@ -25,7 +25,7 @@ SHOWN = {
     "token task complete": {"dmn claim"},
     "token task fail": {"dmn claim"},
 }
-"""What → where it may be seen; ``{own}`` is whoever may change the agent. Nothing else that is planted is ever shown."""
+"""What → where it may be seen; ``{own}`` is whoever may change the agent. Nothing else planted is ever shown."""
 SHOWN["mcp header"] = SHOWN["mcp env"]
 SHOWN["env OTHER"] = SHOWN["env API_KEY"]
 OWN = ("own", "adm", "aut")
