@@ -63,7 +63,8 @@ def turn(created_ms: int, priority: int) -> str:
 
 
 def turn_before(created_ms: int) -> str:
-    """The turn that a task of the highest priority created at `created_ms` has: below it everything is older."""
+    """The turn of a task without priority created at `created_ms`: whatever is older has one below it, and so have some
+    younger ones of higher priority."""
     return turn(created_ms, 0)
 
 

@@ -229,6 +229,7 @@ class TaskItem(Item):
     max_attempts = NumberAttribute(attr_name="ma", null=True)
     timeout_s = NumberAttribute(attr_name="to", null=True)
     created = NumberAttribute(attr_name="ct")
+    queued = NumberAttribute(attr_name="qu", null=True)  # since when it may be claimed, where that is not `created`
     dispatched = NumberAttribute(attr_name="dt", null=True)
     started = NumberAttribute(attr_name="sr", null=True)
     ended = NumberAttribute(attr_name="et", null=True)

@@ -77,7 +77,7 @@ def recover_orphans(daemon: Daemon, runtime_id: str, keep: list[str]) -> Recover
     """The daemon was restarted and does not run these any more. What had not started goes back to the queue; what ran
     fails with ``runtime_recovery`` and is tried again."""
     answer = RecoverOrphansResponse()
-    for task in slot.held_tasks(slot.busy_slots(daemon.record)):
+    for task in slot.held_tasks(slot.slots_of(daemon.workspace_id)):
         if task.runtime_id != runtime_id or task.id in keep:
             continue
         if task.status in PREPARING:

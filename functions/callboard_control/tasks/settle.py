@@ -185,6 +185,7 @@ def requeue(task: TaskItem, by: str, *also: Condition) -> TaskItem:
             T.status.set(TaskStatus.QUEUED.value),
             T.rpk.set(keys_again["rpk"]),
             T.rsk.set(keys_again["rsk"]),
+            T.queued.set(now),
             record.moved(Move.REQUEUE, now, by, int(task.fence or 0)),
             *[a.remove() for a in (T.lease_until, T.token_digests, T.wait_reason, T.claim_id, T.dispatched)],
         ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from callboard_control.store import keys, table
-from callboard_control.store.models import SlotItem, TaskItem
+from callboard_control.store.models import AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import conditions
 from callboard_wire.states import HELD
 
@@ -43,12 +43,32 @@ def release(task: TaskItem) -> table.Update:
 
 
 def busy_slots(daemon_record: str) -> list[SlotItem]:
-    """The slots of agents that may have tasks in flight on this daemon: found by the index, read from the table."""
+    """The slots of agents that may have tasks in flight on this daemon: found by the index, read from the table. One is
+    found by the machine it was claimed for last: an agent that moves is not found by its old machine any more."""
     agents: list[str] = []
     cursor = None
     while True:
         page = table.rows(SlotItem.list_index, keys.busy_of(daemon_record), limit=100, cursor=cursor)
         agents += [row.gsk for row in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return table.get_many(SlotItem, [(f"AG#{agent}", "SLOT") for agent in agents])
+
+
+def slots_of(workspace_id: str) -> list[SlotItem]:
+    """The slots of all its agents, found by their names: for what must not miss one, and happens seldom."""
+    agents: list[str] = []
+    cursor = None
+    while True:
+        page = table.rows(
+            AgentNameItem,
+            keys.workspace(workspace_id),
+            AgentNameItem.sk.startswith("AN#"),
+            limit=500,
+            cursor=cursor,
+            consistent=True,
+        )
+        agents += [row.agent_id for row in page.items]
         cursor = page.cursor
         if cursor is None:
             return table.get_many(SlotItem, [(f"AG#{agent}", "SLOT") for agent in agents])

@@ -1,0 +1,119 @@
+"""The sweep reaches everybody: whatever else runs, waits or breaks, and on whichever machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from callboard_control.embedded.engine.faults import Fault
+from callboard_control.tasks.sweep import sweep
+from tests.fakes.meanwhile import Meanwhile
+from tests.fakes.sim_world import Clock, Held, Machine, World
+
+HOUR = 3600
+
+
+def test_many_healthy_runs_keep_no_other_machine_from_being_swept(world: World, clock: Clock) -> None:
+    for name in ("one", "two", "three"):
+        machine = world.machine(name)
+        world.agent(name, machine)
+        for _ in range(6):
+            world.enqueue(name)
+        *running, preparing = machine.claim(6)
+        for held in running:
+            held.say("start")
+    due = world.enqueue("one", fire_at="2027-01-15T08:01:00Z")
+    clock.forward(70)
+    for _ in range(4):
+        sweep(limit=3)
+    assert world.task(preparing.id)["status"] == "queued"
+    assert world.task(due["id"])["status"] == "queued"
+
+
+def test_retries_that_wait_for_their_machine_keep_nothing_due_from_its_turn(world: World, clock: Clock) -> None:
+    gone, here = world.machine("gone"), world.machine("here")
+    world.agent("gone", gone, max_concurrent_tasks=30)
+    world.agent("here", here)
+    for _ in range(30):
+        world.enqueue("gone")
+    for held in gone.claim(30):
+        held.say("start")
+        held.say("fail", error="x", failure_reason="runtime_offline")
+    due = world.enqueue("here", fire_at="2027-01-15T08:10:00Z")
+    clock.forward(601)
+    for _ in range(2):
+        sweep(limit=2)
+    assert world.task(due["id"])["status"] == "queued"
+
+
+def test_a_task_the_store_chokes_on_stops_nobody_elses_sweep(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    machine = world.machine()
+    world.agent("ada", machine)
+    ids = [world.enqueue(prompt=f"{n}")["id"] for n in range(3)]
+    assert len(machine.claim(3)) == 3
+    clock.forward(60)
+    for _ in range(30):
+        meanwhile.before("TransactWriteItems", lambda: Fault.UNAVAILABLE, when=lambda request: min(ids) in str(request))
+    swept = world.tick()
+    assert (swept["requeued"], swept["broken"]) == (2, 1)
+    world.close()
+
+
+def test_a_task_scheduled_for_later_than_two_hours_gets_its_two_hours_from_then(
+    world: World, machine: Machine, clock: Clock
+) -> None:
+    task = world.enqueue(fire_at="2027-01-15T13:00:00Z")
+    clock.ms = 1_800_018_000_000
+    assert world.tick()["promoted"] == 1
+    clock.forward(60)
+    assert world.tick()["expired"] == 0
+    assert world.task(task["id"])["status"] == "queued"
+    clock.forward(2.1 * HOUR)
+    assert world.tick()["expired"] == 1
+
+
+# ── an agent that moved to another machine ───────────────────────────────────
+
+
+@pytest.fixture
+def moved(world: World, clock: Clock) -> tuple[Held, Held]:
+    """A run on the agent's old machine and one on its new."""
+    old, new = world.machine("old"), world.machine("new")
+    world.agent("ada", old)
+    world.enqueue(prompt="there")
+    [before] = old.claim()
+    before.say("start")
+    world.ok("PATCH", "/api/agents/ada", {"runtime_id": new.runtime_id})
+    world.enqueue(prompt="here")
+    [after] = new.claim()
+    after.say("start")
+    return before, after
+
+
+def beat(machine: Machine) -> Any:
+    return machine.call("POST", "/api/daemon/heartbeat", {"runtime_id": machine.runtime_id})
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_a_run_is_judged_by_its_own_machine_and_not_by_where_its_agent_works_now(
+    world: World, clock: Clock, moved: tuple[Held, Held], silent: int
+) -> None:
+    clock.forward(3.1 * HOUR)
+    assert beat(moved[1 - silent].machine).status == 200
+    world.tick()
+    assert world.task(moved[silent].id)["failure_reason"] == "runtime_offline"
+    assert world.task(moved[1 - silent].id)["status"] == "running"
+
+
+@pytest.mark.parametrize("restarted", [0, 1])
+def test_a_restarted_machine_finds_its_orphans_wherever_their_agent_works_now(
+    world: World, moved: tuple[Held, Held], restarted: int
+) -> None:
+    machine = moved[restarted].machine
+    path = f"/api/daemon/runtimes/{machine.runtime_id}/recover-orphans"
+    assert machine.call("POST", path, {"keep": []})["orphaned"] == 1
+    assert world.task(moved[restarted].id)["failure_reason"] == "runtime_recovery"
+    assert world.task(moved[1 - restarted].id)["status"] == "running"
