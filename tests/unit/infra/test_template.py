@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -111,6 +112,33 @@ def test_a_function_is_granted_single_actions_on_single_things(name: str) -> Non
         if any(action.startswith("secretsmanager:") for action in actions):
             assert set(actions) == SECRETS.get(name)
             assert statement["Resource"]["Fn::Sub"].endswith(":secret:callboard/${Stage}/agent/*")
+
+
+def test_nothing_in_the_template_is_granted_everything_and_only_two_functions_read_secrets() -> None:
+    """Over the whole document: whatever resource a statement stands in, roles and policies of later kinds too."""
+    readers = set()
+    for logical, resource in template.load()["Resources"].items():
+        for statement in _statements_in(resource):
+            if statement.get("Effect") == "Deny":
+                continue
+            assert "NotAction" not in statement, logical
+            for action in template.as_list(statement["Action"]):
+                assert "*" not in action, logical
+                assert action.lower() not in ("dynamodb:scan", "dynamodb:partiqlselect"), logical
+                if action.startswith(("secretsmanager:", "kms:", "ssm:")):
+                    readers.add(logical)
+    assert readers == {template.functions()[name][0] for name in SECRETS}
+
+
+def _statements_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if "Statement" in value:
+            yield from template.as_list(value["Statement"])
+        for inner in value.values():
+            yield from _statements_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _statements_in(inner)
 
 
 @pytest.mark.parametrize("name", sorted(ENTRYPOINTS))
