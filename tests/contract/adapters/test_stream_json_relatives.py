@@ -152,8 +152,14 @@ async def test_conforms(tmp_path, provider, case):
     await conforms(provider, ["tool"], tmp_path, [case])
 
 
+ENDED_FROM_OUTSIDE = [("codebuddy", "sigterm-tool-group")]
+"""Left alone these wait for more input until somebody ends them: it had exited with 0 at the signal."""
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("provider", "name"), [(p, n) for p in PROVIDERS for n in recordings(p)])
+@pytest.mark.parametrize(
+    ("provider", "name"), [(p, n) for p in PROVIDERS for n in recordings(p) if (p, n) not in ENDED_FROM_OUTSIDE]
+)
 async def test_every_recording_conforms(tmp_path, provider, name):
     await conforms(provider, [name], tmp_path)
