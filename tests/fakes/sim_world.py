@@ -24,6 +24,7 @@ os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "CRITICAL")
 from callboard_control import entrypoints, ports
 from callboard_control.embedded.engine import Engine, attach_connection
 from callboard_control.store import table
+from callboard_wire.bodies import build_all
 from tests.fakes.http_events import http_event
 
 SECRET = "the server's own secret"
@@ -96,6 +97,7 @@ class World:
         self.clock = clock
         self._path, self._faults = path, faults
         self._routes = _routes()
+        build_all()
         options: dict[str, Any] = {"bootstrap_secret": lambda: SECRET}
         if clock is not None:
             options["clock"] = clock

@@ -132,10 +132,12 @@ def _ready() -> None:
 
 def _functions() -> list[Function]:
     from callboard_control.entrypoints import HTTP
+    from callboard_wire.bodies import build_all
 
     functions = []
-    for name, path in HTTP.items():
-        module = import_module(path)
+    modules = {name: import_module(path) for name, path in HTTP.items()}
+    build_all()
+    for name, module in modules.items():
         function = Function(name, module.handler, module.app.declared())
         functions.append(replace(function, held=True, timeout_s=HELD[name]) if name in HELD else function)
     return functions

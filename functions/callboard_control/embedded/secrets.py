@@ -69,13 +69,22 @@ def _bound(agent_id: str, version: str) -> bytes:
 
 def _key(path: Path) -> bytes:
     """The key in `path`, made on the first start, never readable by others, never replaced."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return bytes.fromhex(path.read_text().strip())
-    key = AESGCM.generate_key(256)
+    if not path.exists():
+        _make_key(path)
+    return bytes.fromhex(path.read_text().strip())
+
+
+def _make_key(path: Path) -> None:
+    """Written whole beside its place and then linked into it: a crash leaves no half key, and a second maker none."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.write(key.hex())
+        file.write(AESGCM.generate_key(256).hex())
         file.flush()
         os.fsync(file.fileno())
-    return key
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        pass  # somebody else's is there: that one counts
+    finally:
+        beside.unlink()
