@@ -67,7 +67,7 @@ MOVES: Final[dict[Move, tuple[frozenset[TaskStatus], TaskStatus]]] = {
     Move.CLAIM: (frozenset({_S.QUEUED}), _S.DISPATCHED),
     # The answer to a claim was lost: the same runtime is handed the same task again.
     Move.RECLAIM: (PREPARING, _S.DISPATCHED),
-    # The lease ran out, or the claim's payload could not be finished.
+    # The lease ran out, or the daemon was restarted before it came to start.
     Move.REQUEUE: (PREPARING, _S.QUEUED),
     Move.WAIT: (frozenset({_S.DISPATCHED}), _S.WAITING_LOCAL_DIRECTORY),
     Move.START: (PREPARING, _S.RUNNING),

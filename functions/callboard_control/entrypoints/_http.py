@@ -96,9 +96,7 @@ def caller(app: Resolver) -> Actor:
 def daemon(app: Resolver, **thing: str | None) -> Daemon:
     """The daemon of the current call, noted as alive. `thing` (daemon_id, runtime_id or task_id) says which machine a
     person's token speaks for."""
-    found = machines.daemon_for(caller(app), **thing)
-    machines.touch(found)
-    return found
+    return machines.touch(machines.daemon_for(caller(app), **thing))
 
 
 def daemon_of(app: Resolver, runtime_id: str, **thing: str | None) -> Daemon:

@@ -6,14 +6,13 @@ import time
 from typing import Final
 
 from callboard_control import ports
-from callboard_control.actor import SYSTEM, Daemon
+from callboard_control.actor import Daemon
 from callboard_control.entrypoints._http import as_handler, daemon, daemon_of, logger, new_app
 from callboard_control.errors import ApiError
 from callboard_control.fleet import machines
 from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store.errors import StoreError
 from callboard_control.tasks import claim as claiming
-from callboard_control.tasks import settle
 from callboard_control.tasks.payload import payload
 from callboard_wire.bodies import MAX_WAIT_S, ClaimedTask, ClaimRequest, ClaimResponse, SingleClaimResponse
 
@@ -55,23 +54,23 @@ def _held(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> Clai
     doorbell = ports.current().doorbell
     while True:
         seen = doorbell.sample(runtime_ids)
-        tasks = _claimed(caller, runtime_ids, request)
+        taken = claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id)
+        tasks = _payloads(caller, taken)
         left = deadline - time.monotonic()
-        if tasks or request.max_tasks == 0 or left <= 0 or not doorbell.wait(seen, left):
+        if taken or request.max_tasks == 0 or left <= 0 or not doorbell.wait(seen, left):
             break
-        machines.touch(caller)
-    nothing_to_wait_for = tasks or request.wait > 0
-    return ClaimResponse(tasks=tasks, retry_after_s=0.0 if nothing_to_wait_for else PAUSE_S)
+        caller = machines.touch(caller)
+    waited = hold_s > 0 and request.max_tasks > 0 and not taken
+    return ClaimResponse(tasks=tasks, retry_after_s=0.0 if tasks or waited else PAUSE_S)
 
 
-def _claimed(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> list[ClaimedTask]:
-    """The claimed tasks with their payloads. One whose payload cannot be built goes back to the queue; the others are
-    still answered."""
+def _payloads(caller: Daemon, claims: list[claiming.Claim]) -> list[ClaimedTask]:
+    """What the daemon needs for each claimed task. One that cannot be built (mostly, a store that does not answer) is
+    left to its lease, which is the pause before it is handed out again; the others are answered."""
     tasks: list[ClaimedTask] = []
-    for taken in claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id):
+    for taken in claims:
         try:
             tasks.append(payload(taken, caller.runtimes.get(taken.task.runtime_id, "")))
         except (StoreError, ApiError, SecretsUnavailable):
             logger.exception("payload", extra={"task_id": taken.task.id})
-            settle.requeue(taken.task, SYSTEM)
     return tasks

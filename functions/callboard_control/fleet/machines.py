@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from callboard_control import ports
@@ -160,15 +161,17 @@ def _set_offline(workspace_id: str, runtime_id: str, reason: dict[str, Any]) -> 
 # ── liveness ─────────────────────────────────────────────────────────────────
 
 
-def touch(daemon: Daemon) -> None:
-    """The daemon just spoke: claims and reports are heartbeats too. At most one write every 15 s."""
+def touch(daemon: Daemon) -> Daemon:
+    """The daemon just spoke: claims and reports are heartbeats too. At most one write every 15 s; returns the daemon as
+    seen now, for a call that goes on and touches it again."""
     now = ports.now_ms()
     if abs(now - daemon.seen) < WRITE_LIVENESS_EVERY_MS:
-        return
+        return daemon
     try:
         table.update(D(f"DM#{daemon.record}", "D"), [D.seen.set(now)], D.pk.exists())
     except ConditionFailed:
         pass  # the machine was removed: its next register or heartbeat is told
+    return replace(daemon, seen=now)
 
 
 def heartbeat(daemon: Daemon, request: HeartbeatRequest) -> HeartbeatResponse:

@@ -10,6 +10,7 @@ Rows of the `ready` index are hints. A stale row, a lost race, a full agent or a
 from __future__ import annotations
 
 import base64
+import logging
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Final
 from callboard_control import ports
 from callboard_control.actor import SYSTEM, Daemon
 from callboard_control.store import keys, table
-from callboard_control.store.errors import ConditionFailed
+from callboard_control.store.errors import ConditionFailed, StoreError
 from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem, WorkspaceItem
 from callboard_control.tasks import conditions, lease, record, settle, slot
 from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
@@ -29,6 +30,7 @@ T = TaskItem
 LOOK: Final = 25
 """Candidates read at a time; the claim goes on behind them when all are blocked."""
 LOOK_AT_MOST: Final = 5000
+logger: Final = logging.getLogger("callboard.claim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,12 @@ class _Round:
     wanted: int
     claims: list[Claim] = field(default_factory=list)
     agents: dict[str, AgentItem | None] = field(default_factory=dict)
+    slots: dict[str, SlotItem] = field(default_factory=dict)
     workspace: WorkspaceItem | None = None
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
+    outrun: bool = False
 
     @property
     def enough(self) -> bool:
@@ -71,16 +75,25 @@ def claim(daemon: Daemon, runtime_ids: Collection[str], max_tasks: int, claim_id
     state = _Round(daemon, claim_id or keys.new_id(), min(max_tasks, MAX_BATCH_CLAIM))
     if not mine or state.wanted <= 0:
         return []
-    slots = slot.busy_slots(daemon.record)
-    _hand_out_again(state, slots, mine, repeated=claim_id is not None)
+    try:
+        _take(state, mine, repeated=claim_id is not None)
+    except StoreError:
+        if not state.claims:
+            raise
+        logger.exception("a claim ended early", extra={"claimed": len(state.claims)})
+    return state.claims
+
+
+def _take(state: _Round, mine: list[str], *, repeated: bool) -> None:
+    slots = slot.busy_slots(state.daemon.record)
+    _hand_out_again(state, slots, mine, repeated=repeated)
     if state.claims:
-        return state.claims
-    _learn(state, slots)
+        return
+    state.slots = {found.pk.removeprefix("AG#"): found for found in slots}
     for runtime_id, row in _candidates(state, mine):
         _try(state, runtime_id, row)
         if state.enough:
-            break
-    return state.claims
+            return
 
 
 # ── again ────────────────────────────────────────────────────────────────────
@@ -99,6 +112,9 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
         if agent is None:
             settle.fail(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists.", SYSTEM)
             continue
+        if not same and int(task.fence or 0) >= settle.MAX_CLAIMS:
+            settle.give_up(task, SYSTEM)
+            continue
         token, digest = _mint(task.id)
         renewed = lease.again(task, digest) if same else lease.reclaim(task, state.claim_id, digest)
         if renewed is not None:
@@ -108,14 +124,16 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
 # ── anew ─────────────────────────────────────────────────────────────────────
 
 
-def _learn(state: _Round, slots: list[SlotItem]) -> None:
-    """Slots were read anyway: agents that are full and lanes that are taken need not be tried."""
-    for found in slots:
-        agent_id = found.pk.removeprefix("AG#")
-        agent = _agent_by_id(state, agent_id)
-        if agent is not None and len(found.running or ()) >= int(agent.max_concurrent_tasks):
-            state.full.add(agent_id)
-        state.lanes.update(f"{agent_id}#{keys.shard_name(lane)}" for lane in found.lanes or ())
+def _learn(state: _Round, agent_id: str) -> None:
+    """The slot was read anyway: an agent that is full and lanes that are taken need no try. Only for an agent with
+    a candidate: a look that finds none must stay cheap, a held claim takes two a second."""
+    found = state.slots.pop(agent_id, None)
+    if found is None:
+        return
+    agent = _agent_by_id(state, agent_id)
+    if agent is not None and len(found.running or ()) >= int(agent.max_concurrent_tasks):
+        state.full.add(agent_id)
+    state.lanes.update(f"{agent_id}#{keys.shard_name(lane)}" for lane in found.lanes or ())
 
 
 def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
@@ -136,15 +154,17 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
         while rows:
             key, runtime_id = rows.pop(0)
             if not _blocked(state, key):
-                before = len(state.claims)
+                state.outrun = False
                 yield runtime_id, key
-                # Losing the head means others are at the same rows: go on somewhere else, not to the next together.
-                if len(state.claims) == before and len(rows) > 2:
+                # Losing the head means others are at the same rows: go on somewhere else, not to the next together. A
+                # wall or an old row means nothing of the kind, and the order stays.
+                if state.outrun:
                     random.shuffle(rows)
 
 
 def _blocked(state: _Round, key: str) -> bool:
     _, task_id, agent_id, *lane = key.split("#")
+    _learn(state, agent_id)
     return agent_id in state.full or task_id in state.tried or bool(lane and f"{agent_id}#{lane[0]}" in state.lanes)
 
 
@@ -166,8 +186,12 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
     except ConditionFailed as e:
         if 1 in e.failed:
             _learn_wall(state, task, agent, lane)
-        if not _ours(task.id, state.claim_id):
+        state.outrun = 0 in e.failed
+        twin = _twins(state, task, digest) if state.outrun else None
+        if twin is None:
             return
+        state.claims.append(Claim(twin, agent, token, state.workspace))
+        return
     state.claims.append(Claim(_claimed(task, state, now), agent, token, state.workspace))
 
 
@@ -226,10 +250,10 @@ def _learn_wall(state: _Round, task: TaskItem, agent: AgentItem, lane: list[str]
         state.lanes.add(f"{task.agent_id}#{lane[0]}")
 
 
-def _ours(task_id: str, claim_id: str) -> bool:
-    """Whether the refusal was our own write meeting its own retry."""
-    found = record.load(task_id)
-    return found is not None and found.claim_id == claim_id and found.status == TaskStatus.DISPATCHED
+def _twins(state: _Round, task: TaskItem, digest: str) -> TaskItem | None:
+    """The task as the very same claim has taken it in another call at the same time, now with this call's token too."""
+    found = record.load(task.id)
+    return lease.again(found, digest) if found is not None and found.claim_id == state.claim_id else None
 
 
 def _mint(task_id: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from callboard_wire.bodies import PREPARE_LEASE_S, Fenced, TaskState
 from callboard_wire.states import PREPARING, Move, TaskStatus
 
 T = TaskItem
+TOKENS_AT_ONCE = 10
 LEASE_MS = int(PREPARE_LEASE_S * 1000)
 PREPARING_VALUES = [s.value for s in sorted(PREPARING)]
 
@@ -56,11 +57,16 @@ def wait_for_directory(daemon: Daemon, task_id: str, proof: Fenced, reason: str)
 
 
 def again(task: TaskItem, digest: str) -> TaskItem | None:
-    """The claim's answer was lost: the same claim, one more valid token (the first answer may still arrive)."""
+    """The claim's answer was lost: the same claim, one more valid token (the first answer may still arrive; one of many
+    calls ago will not)."""
+    add = len(task.token_digests or ()) < TOKENS_AT_ONCE
     try:
         return table.update(
             record.keyed(task.id),
-            [T.token_digests.add({digest}), T.lease_until.set(ports.now_ms() + LEASE_MS)],
+            [
+                T.token_digests.add({digest}) if add else T.token_digests.set({digest}),
+                T.lease_until.set(ports.now_ms() + LEASE_MS),
+            ],
             _same_claim(task),
         )
     except ConditionFailed:
@@ -84,7 +90,9 @@ def reclaim(task: TaskItem, claim_id: str, digest: str) -> TaskItem | None:
     try:
         return table.update(record.keyed(task.id), actions, _same_claim(task, conditions.lease_over(now)))
     except ConditionFailed:
-        return None
+        # Our own retry may have met its own effect: the claim's id says whose it is, the digest that it was this call.
+        found = record.load(task.id)
+        return found if found is not None and digest in (found.token_digests or ()) else None
 
 
 def _same_claim(task: TaskItem, *also: Condition) -> Condition:

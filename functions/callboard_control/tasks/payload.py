@@ -14,8 +14,8 @@ SUMMARY_CHARS = 200
 
 
 def payload(claim: Claim, provider: str) -> ClaimedTask:
-    """What the daemon needs to run the claimed task. Raises what the store and the secret store raise: the caller gives
-    the task back to the queue then."""
+    """What the daemon needs to run the claimed task. Raises what the store and the secret store raise: the caller
+    leaves the task to its lease then."""
     task, agent = claim.task, claim.agent
     prompt = record.prompt_of(task)
     offer = conversation.offer(task)

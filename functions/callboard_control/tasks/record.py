@@ -100,8 +100,8 @@ def read_text(task_id: str, name: str, inline: str | None, parts: float | None) 
 
 
 def prompt_name(request_digest: bytes | None) -> str:
-    """Under which name a prompt lies beside its task. A task made under a caller's own key has an id that other calls with
-    that key share: in one place a refused call would replace what an accepted one asked for."""
+    """Under which name a prompt lies beside its task. A task made under a caller's own key has an id that other calls
+    with that key share: in one place a refused call would replace what an accepted one asked for."""
     return f"prompt-{request_digest.hex()[:16]}" if request_digest else "prompt"
 
 

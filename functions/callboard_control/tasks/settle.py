@@ -163,6 +163,11 @@ def _give_up_place(task: TaskItem) -> table.Delete:
     return table.Delete(PendingItem(f"PN#{task.issue_id}", task.agent_id))
 
 
+def give_up(task: TaskItem, by: str) -> TaskItem:
+    """held → failed, without a retry: claimed `MAX_CLAIMS` times and never started."""
+    return fail(task, FailureReason.TIMEOUT, f"Claimed {MAX_CLAIMS} times and never started.", by, again=False)
+
+
 # ── back to the queue ────────────────────────────────────────────────────────
 
 
@@ -174,7 +179,7 @@ def requeue(task: TaskItem, by: str, *also: Condition) -> TaskItem:
     joins that one and this one ends, so that neither is lost and never two wait.
     """
     if int(task.fence or 0) >= MAX_CLAIMS:
-        return fail(task, FailureReason.TIMEOUT, f"Claimed {MAX_CLAIMS} times and never started.", by, again=False)
+        return give_up(task, by)
     if task.status not in PREPARING:
         return task
     now = ports.now_ms()

@@ -33,8 +33,7 @@ IN_TRANSACTION = {
 
 REASONED: dict[str, set[Use]] = {
     "agents": {("UpdateItem", "table")},  # a person's token notes when it was last used, once in a while
-    # secrets; and a claim whose payload cannot be built puts the task back, with its place
-    "claim": {("GetSecretValue", "*"), ("PutItem", "table")},
+    "claim": {("GetSecretValue", "*")},
     "identity": {("ConditionCheckItem", "table")},  # an owner leaves: somebody else must still be one
     "agent_env": {(f"{verb}Secret{what}", "*") for verb, what in (("Create", ""), ("Get", "Value"), ("Put", "Value"))},
     "complete": {("DeleteItem", "table")},  # the end of a task whose place somebody else holds by then
