@@ -27,6 +27,8 @@ MAX_MESSAGE_BYTES: Final = 64 * 1024
 MAX_TOOL_OUTPUT_BYTES: Final = 8192
 MAX_PROMPT_CHARS: Final = 200_000
 MAX_MESSAGES: Final = 500
+MAX_NUMBER: Final = 9_999_999_999
+"""Ten digits, which is what a number has in a key."""
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
@@ -197,7 +199,7 @@ class Fenced(Body):
     """What proves that the writer still holds the task. Without both only the status guards (an older daemon)."""
 
     claim_id: Id | None = None
-    fence: int | None = Field(None, ge=0)
+    fence: int | None = Field(None, ge=0, le=MAX_NUMBER)
 
 
 class StartRequest(Fenced):
@@ -220,7 +222,7 @@ class SessionRequest(Fenced):
 class TaskMessage(Body):
     """One step of a run. `seq` starts at 1 and rises by one under a fence; a repeated number changes nothing."""
 
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, le=MAX_NUMBER)
     type: Literal["text", "thinking", "tool_use", "tool_result", "status", "error", "log"]
     content: str = ""
     tool: str = ""
@@ -270,7 +272,7 @@ class Ending(Fenced):
     branch_name: str = Field("", max_length=500)
     retired_session_id: str = Field("", max_length=512)
     session_rollout_missing: bool = False
-    duration_ms: int | None = Field(None, ge=0)
+    duration_ms: int | None = Field(None, ge=0, le=1000 * MAX_NUMBER)
 
 
 class CompleteRequest(Ending):

@@ -281,6 +281,7 @@ class ConversationItem(Item):
     work_dir = UnicodeAttribute(attr_name="wd", null=True)
     retired = UnicodeSetAttribute(attr_name="rd", null=True)
     gap = BooleanAttribute(attr_name="gp", null=True)
+    moved = NumberAttribute(attr_name="mo", null=True)
 
 
 class SlotItem(Item):

@@ -5,7 +5,8 @@
     session retired by the daemon → never offered again
     rollout missing               → withheld, and the next run is told that there is a gap
 
-A session belongs to the runtime that made it; the folder is offered everywhere.
+A session belongs to the runtime that made it; the folder is offered everywhere. A cancelled run may name its session
+after the cancel: the pointer learns it unless another run has moved it meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pynamodb.expressions.update import Action
 
 from callboard_control.store import table
+from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import ConversationItem, TaskItem
 from callboard_wire.failures import FAILURES, parse_reason
 from callboard_wire.states import Move, TaskStatus
@@ -33,8 +35,8 @@ class Offer:
     gap: bool = False
 
 
-def after(task: TaskItem, move: Move) -> table.Update | None:
-    """The pointer's update for a run that ends by `move`; None where there is no conversation to point to.
+def after(task: TaskItem, move: Move, now: int) -> table.Update | None:
+    """The pointer's update for a run that ends by `move` at `now` (ms); None where there is no conversation.
 
     `task` carries what the daemon said at the end: session, folder, what it retired, and why it failed.
     """
@@ -53,21 +55,44 @@ def after(task: TaskItem, move: Move) -> table.Update | None:
         actions += [C.session_id.set(task.session_id), C.runtime_id.set(task.runtime_id), C.gap.remove()]
     if task.work_dir:
         actions.append(C.work_dir.set(task.work_dir))
-    return table.Update(_keyed(task), actions) if actions else None
+    return table.Update(_keyed(task), [*actions, C.moved.set(now)]) if actions else None
+
+
+def catch_up(task: TaskItem) -> None:
+    """Let the pointer learn the session that a cancelled `task` has named by now. Repeating it changes nothing."""
+    if not task.lane or not task.session_id or task.status != TaskStatus.CANCELLED:
+        return
+    actions = [C.session_id.set(task.session_id), C.runtime_id.set(task.runtime_id), C.gap.remove()]
+    actions.append(C.moved.set(int(task.ended)))
+    if task.work_dir:
+        actions.append(C.work_dir.set(task.work_dir))
+    try:
+        table.update(_keyed(task), actions, C.moved.does_not_exist() | (C.moved <= int(task.ended)))
+    except ConditionFailed:
+        pass  # a later run has ended: the conversation goes on from there
+
+
+def carried(task: TaskItem) -> str | None:
+    """The session an ended `task` hands on: its own, else the one it was to go on with; None if it gave that one up."""
+    session = task.session_id or task.prior_session_id
+    if task.session_rollout_missing or session == task.retired_session_id:
+        return None
+    return session if task.status == TaskStatus.COMPLETED or not task.failure_reason or _resumable(task) else None
 
 
 def offer(task: TaskItem) -> Offer:
-    """What the claimed `task` may continue: its own pointer (a retry, a rerun, a wish to resume), else its lane's."""
+    """What the claimed `task` may continue: its own pointer (a retry, a rerun, a wish to resume), else its lane's. A
+    rerun goes on from the run it repeats or from nothing."""
     if task.force_fresh:
         return Offer()
-    if task.prior_session_id or task.prior_work_dir or not task.lane:
-        return Offer(task.prior_session_id or "", task.prior_work_dir or "")
-    found = table.get(C, f"CV#{task.agent_id}", task.lane)
-    if found is None:
-        return Offer()
-    same_machine = found.runtime_id == task.runtime_id
-    session = found.session_id if same_machine and found.session_id not in (found.retired or ()) else None
-    return Offer(session or "", found.work_dir or "", bool(found.gap))
+    lane = table.get(C, f"CV#{task.agent_id}", task.lane) if task.lane else None
+    retired = (lane.retired if lane is not None else None) or ()
+    own = task.prior_session_id if task.prior_session_id not in retired else None
+    if own or task.rerun_of or lane is None:
+        return Offer(own or "", task.prior_work_dir or "")
+    same_machine = lane.runtime_id == task.runtime_id
+    session = lane.session_id if same_machine and lane.session_id not in retired else None
+    return Offer(session or "", task.prior_work_dir or lane.work_dir or "", bool(lane.gap))
 
 
 def resume_safe(task: TaskItem) -> bool:

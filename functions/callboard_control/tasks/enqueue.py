@@ -97,7 +97,7 @@ def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
         timeout_s=request.timeout_s,
         created=now,
         fire_at=fire_at if later else None,
-        prior_session_id=prior.session_id if prior and prior.runtime_id == agent.runtime_id else None,
+        prior_session_id=conversation.carried(prior) if prior and prior.runtime_id == agent.runtime_id else None,
         prior_work_dir=prior.work_dir if prior else None,
         moves=[record.move_entry(move, now, actor.label)],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from callboard_control import ports
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, DaemonItem, RuntimeItem, SlotItem, TaskItem
-from callboard_control.tasks import record
+from callboard_control.tasks import enqueue, record
 from callboard_wire.api import WaitReason
 from callboard_wire.bodies import RUNTIME_FRESH_S
 from callboard_wire.states import TaskStatus
@@ -35,6 +35,13 @@ def waiting(task: TaskItem) -> WaitReason | None:
 def _deferred(task: TaskItem) -> WaitReason:
     if task.waits_for_runtime and (offline := _offline(task)):
         return offline
+    place = enqueue.pending_of(task) if task.issue_id and int(task.fire_at or 0) <= ports.now_ms() else None
+    if place is not None:
+        return WaitReason(
+            code="serialised",
+            message=f"Due, and the agent has task {place.id} of the same issue to begin first.",
+            details={"behind_task_id": place.id},
+        )
     return WaitReason(
         code="deferred",
         message=f"Deferred until {_iso(task.fire_at)}.",

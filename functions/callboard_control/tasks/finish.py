@@ -8,7 +8,7 @@ from callboard_control.actor import Daemon
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import TaskItem
-from callboard_control.tasks import guard, record, settle, slot
+from callboard_control.tasks import conversation, guard, record, settle, slot
 from callboard_wire.bodies import (
     CancelAckRequest,
     CompleteRequest,
@@ -60,7 +60,7 @@ def acknowledge_cancel(daemon: Daemon, task_id: str, request: CancelAckRequest) 
         "work_dir": request.work_dir,
         "session_id": request.session_id,
         "error": record.clip(request.error_message, 4000),
-        "failure_reason": request.failure_reason,
+        "failure_reason": parse_reason(request.failure_reason).value if request.failure_reason else "",
     }
     missing = {name: value for name, value in wanted.items() if value and not getattr(task, name)}
     if missing:
@@ -70,6 +70,7 @@ def acknowledge_cancel(daemon: Daemon, task_id: str, request: CancelAckRequest) 
             )
         except ConditionFailed:
             task = guard.held_by(daemon, task_id, request)
+    conversation.catch_up(task)
     return guard.state(task)
 
 

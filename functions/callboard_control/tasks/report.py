@@ -14,7 +14,7 @@ from callboard_control.errors import Conflict, TooLarge
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import MessagePack, TaskItem, UsageItem
-from callboard_control.tasks import conditions, guard, record
+from callboard_control.tasks import conditions, conversation, guard, record
 from callboard_wire.bodies import (
     MAX_MESSAGE_BYTES,
     MAX_TOOL_OUTPUT_BYTES,
@@ -28,6 +28,9 @@ from callboard_wire.states import WAITING, TaskStatus
 
 T = TaskItem
 PACK_BYTES: Final = 60 * 1024
+PAGE_BYTES: Final = 2_500_000
+"""Of messages in one answer: a function's is cut off at 6 MB, and escapes may double what is stored."""
+MAX_NAME_BYTES: Final = 500
 TRIES: Final = 5
 
 
@@ -89,6 +92,8 @@ def _bounded(message: TaskMessage) -> dict[str, Any]:
     row["created_at"] = row.get("created_at") or ports.now_ms()
     row["content"] = record.clip(message.content, MAX_MESSAGE_BYTES)
     row["output"] = record.clip(message.output, MAX_TOOL_OUTPUT_BYTES)
+    for name in ("tool", "call_id", "parent_call_id", "status", "level"):
+        row[name] = record.clip(getattr(message, name), MAX_NAME_BYTES)
     if message.input is not None and len(json.dumps(message.input)) > MAX_MESSAGE_BYTES:
         row["input"] = {"cut": record.clip(json.dumps(message.input), MAX_TOOL_OUTPUT_BYTES)}
     return {k: v for k, v in row.items() if v not in ("", None)}
@@ -124,9 +129,10 @@ class Transcript:
 
 
 def transcript(task: TaskItem, since: int, limit: int) -> Transcript:
-    """Messages after number `since` under the task's last fence, in order, at most `limit`."""
+    """Messages after number `since` under the task's last fence, in order, at most `limit` and about `PAGE_BYTES`."""
     fence = int(task.fence or 0)
     found: list[TaskMessage] = []
+    size = 0
     # The pack that holds `since` starts at or before it: begin with the last pack that does.
     begin = _pack_at(task.id, fence, since)
     cursor = None
@@ -140,8 +146,10 @@ def transcript(task: TaskItem, since: int, limit: int) -> Transcript:
             consistent=True,
         )
         for pack in page.items:
-            found += [m for m in _unpack(pack) if m.seq > since]
-            if len(found) > limit:
+            raw = zlib.decompress(pack.body) if pack.packed else pack.body
+            found += [m for m in _messages(raw) if m.seq > since]
+            size += len(raw)
+            if len(found) > limit or (found and size > PAGE_BYTES):
                 return Transcript(found[:limit], more=True)
         cursor = page.cursor
         if cursor is None:
@@ -161,8 +169,7 @@ def _pack_at(task_id: str, fence: int, since: int) -> str:
     return page.items[0].sk if page.items else low
 
 
-def _unpack(pack: MessagePack) -> list[TaskMessage]:
-    raw = zlib.decompress(pack.body) if pack.packed else pack.body
+def _messages(raw: bytes) -> list[TaskMessage]:
     return [
         TaskMessage.model_validate(row | {"created_at": record.at(row["created_at"])})
         if isinstance(row.get("created_at"), int)
@@ -199,6 +206,7 @@ def session(daemon: Daemon, task_id: str, request: SessionRequest) -> TaskState:
     status = record.status_of(task)
     late = status == TaskStatus.CANCELLED and not task.session_id
     if not (status.held or late) or not request.session_id:
+        conversation.catch_up(task)
         return guard.state(task)
     actions = [T.session_id.set(request.session_id)]
     if request.work_dir:
@@ -211,4 +219,5 @@ def session(daemon: Daemon, task_id: str, request: SessionRequest) -> TaskState:
         )
     except ConditionFailed:
         task = guard.held_by(daemon, task_id, request)
+    conversation.catch_up(task)
     return guard.state(task)

@@ -12,8 +12,8 @@ from callboard_wire.states import Move, TaskStatus
 
 
 def rerun(source: TaskItem, agent: AgentItem, person: Person, *, issue_id: str | None = None) -> TaskItem:
-    """A new task for the same wish, made by `person`. One of the same issue that has not started is cancelled for it;
-    a running one is left alone, and the new one queues behind.
+    """A new task for the same wish, made by `person`. One of the same issue that has not started is cancelled for it,
+    and so is a retry of the wish that has not; a running one is left alone, and the new one queues behind.
 
     Raises `InvalidRequest` for a task of another issue (`issue_id` is the one the caller named) or an agent that cannot
     take it.
@@ -33,7 +33,10 @@ def rerun(source: TaskItem, agent: AgentItem, person: Person, *, issue_id: str |
 
 def _clear(source: TaskItem, person: Person) -> None:
     waiting = enqueue.pending_of(source) if source.issue_id else None
-    for task in (waiting, record.load(source.id)):
+    tried = [record.load(source.id)]
+    while tried[-1] is not None and tried[-1].retried_by:
+        tried.append(record.load(tried[-1].retried_by))
+    for task in (waiting, *tried):
         if task is not None and task.status in (TaskStatus.QUEUED, TaskStatus.DEFERRED, TaskStatus.DISPATCHED):
             settle.cancel(task, person.label, "Replaced by a rerun.")
 
@@ -64,7 +67,7 @@ def _copy(source: TaskItem, agent: AgentItem, person: Person) -> TaskItem:
         max_attempts=source.max_attempts,
         timeout_s=source.timeout_s,
         created=now,
-        prior_session_id=source.session_id if same_machine and conversation.resume_safe(source) else None,
+        prior_session_id=conversation.carried(source) if same_machine and conversation.resume_safe(source) else None,
         prior_work_dir=source.work_dir,
         rerun_of=source.id,
         moves=[record.move_entry(Move.ENQUEUE, now, person.label)],

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from callboard_control import ports
 from callboard_control.actor import SYSTEM
 from callboard_control.store import keys
 from callboard_control.store.models import TaskItem
-from callboard_control.tasks import enqueue, record
+from callboard_control.tasks import conversation, enqueue, record
 from callboard_wire.failures import DEFAULT_ATTEMPTS, FAILURES, FailureReason, attempts_allowed
 from callboard_wire.states import Move, TaskStatus
+
+CHAT_RETRY: Final = 3
+"""The least priority of a chat's retry: a message that came while it ran must not be answered before it."""
 
 
 def child_of(task: TaskItem, reason: FailureReason) -> TaskItem | None:
@@ -37,7 +42,7 @@ def child_of(task: TaskItem, reason: FailureReason) -> TaskItem | None:
         agent_id=task.agent_id,
         runtime_id=task.runtime_id,
         status=(TaskStatus.DEFERRED if later else TaskStatus.QUEUED).value,
-        priority=task.priority,
+        priority=_priority(task),
         kind=task.kind,
         prompt=prompt,
         prompt_parts=parts,
@@ -51,7 +56,7 @@ def child_of(task: TaskItem, reason: FailureReason) -> TaskItem | None:
         created=now,
         fire_at=now + delay_ms if later else None,
         waits_for_runtime=True if failure.waits_for_runtime else None,
-        prior_session_id=None if fresh else (task.session_id or task.prior_session_id),
+        prior_session_id=None if fresh else conversation.carried(task),
         prior_work_dir=None if fresh else (task.work_dir or task.prior_work_dir),
         force_fresh=True if fresh else None,
         retry_of=task.id,
@@ -59,3 +64,8 @@ def child_of(task: TaskItem, reason: FailureReason) -> TaskItem | None:
     )
     enqueue.index(child)
     return child
+
+
+def _priority(task: TaskItem) -> int | None:
+    mine = int(task.priority or 0)
+    return max(mine, CHAT_RETRY) if task.chat_session_id else mine or None

@@ -141,7 +141,7 @@ def _writes(task: TaskItem, end: End, child: TaskItem | None) -> list[table.Writ
     writes: list[table.Write] = [table.Update(record.keyed(task.id), actions, unmoved(task))]
     if task.status in HELD:
         writes.append(slot.release(task))
-        pointer = conversation.after(task, end.move)
+        pointer = conversation.after(task, end.move, now)
         writes += [pointer] if pointer is not None else []
     elif task.issue_id and task.status == TaskStatus.QUEUED:
         writes.append(_give_up_place(task))

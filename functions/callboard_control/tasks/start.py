@@ -14,6 +14,8 @@ from callboard_wire.bodies import StartRequest, TaskState
 from callboard_wire.states import PREPARING, Move, TaskStatus
 
 T = TaskItem
+MAX_IN = 100
+"""As many values as DynamoDB's IN takes."""
 
 
 def start(daemon: Daemon, task_id: str, request: StartRequest) -> TaskState:
@@ -41,6 +43,8 @@ def _straight(daemon: Daemon, task_id: str, request: StartRequest) -> TaskItem |
     """The usual start in one call: a daemon that sends its whole proof needs no look before the write, for the proof is
     the write's condition. None when the write was refused: then a look says why."""
     if request.claim_id is None or request.fence is None or not 0 < len(task_id) <= 64:
+        return None
+    if len(daemon.runtimes) > MAX_IN:
         return None
     proven = conditions.all_of(
         conditions.in_state(*sorted(s.value for s in PREPARING)),
