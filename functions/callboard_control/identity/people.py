@@ -126,11 +126,16 @@ def join(request: AcceptInvitationRequest, caller: Callable[[], Actor]) -> Accep
     if request.name is None:
         return workspaces.accept(person(caller()).user_id, request.code)
     user_id = keys.new_id()
-    joined = workspaces.accept(user_id, request.code)
-    _, token, item = _mint(user_id, joined.workspace_id, "invitation", None)
-    now = ports.now_ms()
-    table.transact([table.Put(UserItem(f"US#{user_id}", "U", name=request.name, created=now)), table.Put(item)])
-    return joined.model_copy(update={"token": token, "user_id": user_id})
+    tokens: list[str] = []
+
+    def with_login(workspace_id: str) -> list[table.Write]:
+        _, token, item = _mint(user_id, workspace_id, "invitation", None)
+        tokens.append(token)
+        user = UserItem(f"US#{user_id}", "U", name=request.name, created=ports.now_ms())
+        return [table.Put(user), table.Put(item)]
+
+    joined = workspaces.accept(user_id, request.code, with_login)
+    return joined.model_copy(update={"token": tokens[0], "user_id": user_id})
 
 
 def me(actor: Actor) -> MeView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from collections.abc import Callable
 
 from callboard_control import ports
 from callboard_control.actor import Person
@@ -195,8 +195,11 @@ def invite(person: Person, request: CreateInvitationRequest) -> InvitationView:
     return InvitationView(code=code, role=request.role, uses_left=request.max_uses, expires_at=at(item.expires))
 
 
-def accept(person_user_id: str, code: str) -> AcceptedInvitation:
-    """Join by a link. Joining twice is fine and uses nothing. Raises `NotFound` for a link that is used up or over."""
+def accept(
+    person_user_id: str, code: str, also: Callable[[str], list[table.Write]] = lambda workspace_id: []
+) -> AcceptedInvitation:
+    """Join by a link, and with it do `also` (told the workspace's id): all or nothing, or a use would be gone and nobody
+    in. Joining twice is fine and uses nothing. Raises `NotFound` for a link that is used up or over."""
     item = table.get(I, _invitation_key(code), "I")
     now = ports.now_ms()
     if item is None or int(item.expires) <= now:
@@ -204,9 +207,10 @@ def accept(person_user_id: str, code: str) -> AcceptedInvitation:
     joined = AcceptedInvitation(workspace_id=item.workspace_id, role=item.role)
     if table.get(M, keys.workspace(item.workspace_id), f"ME#{person_user_id}") is not None:
         return joined
-    writes: list[Any] = [
+    writes: list[table.Write] = [
         table.Update(I(item.pk, "I"), [I.uses_left.add(-1)], I.uses_left > 0),
         table.Put(member_item(person_user_id, item.workspace_id, item.role, now), M.pk.does_not_exist()),
+        *also(item.workspace_id),
     ]
     try:
         table.transact(writes)

@@ -73,10 +73,11 @@ class Item(Model):
         table_name = os.environ.get(TABLE_ENV, "callboard")
         region = os.environ.get("AWS_REGION", "us-east-1")
         billing_mode = "PAY_PER_REQUEST"
-        # A claim must fail fast enough for its caller's own retry; botocore's default is 60 s.
-        connect_timeout_seconds = 2
-        read_timeout_seconds = 5
-        max_retry_attempts = 4
+        # A call must have failed in under 10 s, while its caller still listens: three tries and botocore's pauses. Its
+        # default is 60 s a try, which the HTTP API's own limit of 30 s turns into an answer without a reason.
+        connect_timeout_seconds = 1
+        read_timeout_seconds = 2
+        max_retry_attempts = 2
         max_pool_connections = 20
 
     list_index = ListIndex()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from callboard_control.embedded.engine.faults import Fault
+from callboard_control.store.models import Item
 from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, Machine, World
 
@@ -61,3 +63,25 @@ def test_an_id_too_long_to_exist_is_not_found_and_no_outage(world: World, path: 
 
 def test_a_token_id_too_long_to_exist_is_not_found(world: World) -> None:
     assert world.call("DELETE", f"/api/tokens/{'x' * 2500}").status == 404
+
+
+def test_an_invitation_is_not_used_up_by_a_call_that_failed(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    code = world.ok("POST", "/api/invitations", {})["code"]
+    body = {"code": code, "name": "Bo"}
+    for _ in range(8):
+        meanwhile.before("TransactWriteItems", lambda: Fault.UNAVAILABLE, when=lambda request: "Bo" in str(request))
+    assert world.call("POST", "/api/invitations/accept", body, "").status == 503
+    for _ in range(3):  # what is left of the trouble passes
+        answer = world.call("POST", "/api/invitations/accept", body, "")
+        if answer.status == 200:
+            break
+    assert world.ok("GET", "/api/me", token=answer["token"])["name"] == "Bo"
+    world.close()
+
+
+def test_a_store_that_is_silent_is_given_up_while_the_caller_still_listens() -> None:
+    tries = 1 + Item.Meta.max_retry_attempts
+    pauses = sum(2**n for n in range(Item.Meta.max_retry_attempts))  # botocore's longest, standard mode
+    assert tries * Item.Meta.read_timeout_seconds + pauses < 10
