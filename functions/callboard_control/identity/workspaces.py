@@ -198,7 +198,7 @@ def invite(person: Person, request: CreateInvitationRequest) -> InvitationView:
 def accept(
     person_user_id: str, code: str, also: Callable[[str], list[table.Write]] = lambda workspace_id: []
 ) -> AcceptedInvitation:
-    """Join by a link, and with it do `also` (told the workspace's id): all or nothing, or a use would be gone and nobody
+    """Join by a link, and with it do `also` (told the workspace's id): all or nothing, or a use would be gone, nobody
     in. Joining twice is fine and uses nothing. Raises `NotFound` for a link that is used up or over."""
     item = table.get(I, _invitation_key(code), "I")
     now = ports.now_ms()
