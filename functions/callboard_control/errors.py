@@ -15,7 +15,10 @@ never become one; and it takes a 400 for permanent, so an outage must never beco
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+_SHOWN: Final = 100
+"""Characters of an id that a refusal repeats: callers may send megabytes."""
 
 
 class ApiError(Exception):
@@ -50,6 +53,7 @@ class NotFound(ApiError):
 
     @classmethod
     def of(cls, thing: str, thing_id: str) -> NotFound:
+        thing_id = thing_id if len(thing_id) <= _SHOWN else f"{thing_id[:_SHOWN]}…"
         return cls(f"There is no {thing} {thing_id!r} here.", code=f"{thing}_not_found", **{f"{thing}_id": thing_id})
 
 

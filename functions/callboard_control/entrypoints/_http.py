@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError, Servic
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from callboard_control.actor import Actor, Daemon
+from callboard_control.entrypoints._json import read_json
 from callboard_control.errors import ApiError
 from callboard_control.fleet import machines
 from callboard_control.identity.authenticate import authenticate
@@ -25,7 +26,7 @@ logger = Logger(service="callboard")
 
 def new_app() -> Resolver:
     """A resolver that validates bodies against their models and answers every refusal in one shape."""
-    app = Resolver(enable_validation=True)
+    app = Resolver(enable_validation=True, json_body_deserializer=read_json)
 
     @app.exception_handler(ApiError)
     def refused(e: ApiError) -> Response[str]:
@@ -105,7 +106,11 @@ def daemon_of(app: Resolver, runtime_id: str, **thing: str | None) -> Daemon:
 
 
 def as_handler(app: Resolver) -> Handler:
+    """Bodies are JSON whatever their sender calls them: `curl -d` says form for everything, and Powertools would read
+    a form, or fail on a type it does not know."""
+
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-        return app.resolve(event, context)
+        headers = {name: value for name, value in event.get("headers", {}).items() if name.lower() != "content-type"}
+        return app.resolve(event | {"headers": headers | {"content-type": "application/json"}}, context)
 
     return handler
