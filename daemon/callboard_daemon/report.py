@@ -22,6 +22,9 @@ MERGE_S: Final = 0.25
 """Chunks of text closer together than this travel as one message."""
 _SHORTEST_SECRET: Final = 6
 _INPUT_BYTES: Final = 32 * 1024
+_LABEL_BYTES: Final = 500
+"""Of tools' names and calls' ids; the server keeps no more."""
+_MAX_DEPTH: Final = 32
 
 WireType = Literal["text", "thinking", "tool_use", "tool_result", "status", "error", "log"]
 _WIRE_TYPE: Final[Mapping[MessageType, WireType]] = {
@@ -52,12 +55,14 @@ class Masker:
     def value(self, item: Any) -> Any:
         return redact.value(self._known(item))
 
-    def _known(self, item: Any) -> Any:
+    def _known(self, item: Any, depth: int = 0) -> Any:
         if isinstance(item, str):
             return self.text(item)
+        if depth > _MAX_DEPTH:  # `redact.value` masks what is deeper; to go there would be a RecursionError
+            return redact.MASK
         if isinstance(item, Mapping):
-            return {self.text(str(key)): self._known(each) for key, each in item.items()}
-        return [self._known(each) for each in item] if isinstance(item, list | tuple) else item
+            return {self.text(str(key)): self._known(each, depth + 1) for key, each in item.items()}
+        return [self._known(each, depth + 1) for each in item] if isinstance(item, list | tuple) else item
 
 
 class Reporter:
@@ -116,7 +121,7 @@ class Reporter:
         same = (
             self._open is not None
             and self._open_type is message.type
-            and self._open.parent_call_id == message.parent_call_id
+            and self._open.parent_call_id == _label(message.parent_call_id)
             and self._chunk_bytes < MAX_MESSAGE_BYTES // 2
         )
         if not same:
@@ -133,7 +138,7 @@ class Reporter:
 
     def _single(self, message: Message) -> TaskMessage:
         mask = self._masker
-        tool = message.tool or self._tool_of_call.get(message.call_id, "")
+        tool = _label(message.tool or self._tool_of_call.get(message.call_id, ""))
         content = _cut(mask.text(message.content), MAX_MESSAGE_BYTES // 2)
         return _unnumbered(message).model_copy(
             update={
@@ -154,10 +159,10 @@ def _unnumbered(message: Message) -> TaskMessage:
     return TaskMessage(
         seq=1,
         type=_WIRE_TYPE[message.type],
-        call_id=message.call_id,
-        parent_call_id=message.parent_call_id,
-        status=message.status,
-        level=message.level,
+        call_id=_label(message.call_id),
+        parent_call_id=_label(message.parent_call_id),
+        status=_label(message.status),
+        level=_label(message.level),
         created_at=datetime.now(UTC),
     )
 
@@ -167,7 +172,7 @@ def usage_rows(provider: str, usage: Mapping[str, TokenUsage]) -> list[UsageRow]
     return [
         UsageRow(
             provider=provider,
-            model=model,
+            model=_label(model),
             input_tokens=tokens.input_tokens,
             output_tokens=tokens.output_tokens,
             cache_read_tokens=tokens.cache_read_tokens,
@@ -177,6 +182,11 @@ def usage_rows(provider: str, usage: Mapping[str, TokenUsage]) -> list[UsageRow]
         for model, tokens in usage.items()
         if tokens.tokens or tokens.cost_usd_ticks
     ]
+
+
+def _label(text: str) -> str:
+    """A name or id as a CLI said it: it may hold what has no UTF-8, and be of any length."""
+    return _cut(_encodable(text), _LABEL_BYTES)
 
 
 def _encodable(text: str) -> str:

@@ -160,6 +160,34 @@ async def test_half_a_surrogate_pair_does_not_stop_the_transcript(tmp_path: Path
     assert len(drained(spool)) == 2
 
 
+@pytest.mark.parametrize("odd", ["\ud83d", "t" * 1_000_000, "a\0b"])
+async def test_names_and_ids_nobody_would_choose_do_not_stop_the_transcript(tmp_path: Path, odd: str) -> None:
+    reporter, spool = reporting(tmp_path)
+    reporter.accept(Message(MessageType.TEXT, content="one ", parent_call_id=odd))
+    reporter.accept(Message(MessageType.TEXT, content="text", parent_call_id=odd))
+    reporter.accept(Message(MessageType.TOOL_USE, tool=odd, call_id=odd, input={}))
+    reporter.accept(Message(MessageType.TOOL_RESULT, call_id=odd, status=odd, output=odd))
+    reporter.accept(Message(MessageType.LOG, content="x", level=odd))
+    reporter.close()
+    found = drained(spool)
+    assert [m.content for m in found if m.content] == ["one text", "x"]
+    assert all(len(m.model_dump_json()) < MAX_TOOL_OUTPUT_BYTES + 4 * 1024 for m in found)
+    assert len(usage_rows("claude", {odd: TokenUsage(1)})[0].model_dump_json()) < 1024
+
+
+@pytest.mark.parametrize("depth", [30, 300, 990])
+async def test_a_tool_input_of_any_depth_is_kept_down_to_where_a_reader_can_follow(tmp_path: Path, depth: int) -> None:
+    reporter, spool = reporting(tmp_path)
+    nested: object = "bottom"
+    for _ in range(depth):
+        nested = [nested]
+    reporter.accept(Message(MessageType.TOOL_USE, tool="t", call_id="c", input={"top": "seen", "nested": nested}))
+    reporter.close()
+    [found] = drained(spool)
+    assert found.input["top"] == "seen"
+    assert ("bottom" in json.dumps(found.input)) is (depth <= 30)
+
+
 def test_usage_has_a_row_a_model_and_none_for_nothing() -> None:
     usage = {"a": TokenUsage(1, 2, 3, 4), "b": TokenUsage(), "c": TokenUsage(cost_usd_ticks=5)}
     rows = usage_rows("claude", usage)
