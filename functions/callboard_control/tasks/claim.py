@@ -57,6 +57,7 @@ class _Round:
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
+    began: int = field(default_factory=ports.now_ms)
     outrun: bool = False
 
     @property
@@ -157,7 +158,7 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
                 state.outrun = False
                 yield runtime_id, key
                 # Losing the head means others are at the same rows: go on somewhere else, not to the next together. A
-                # wall or an old row means nothing of the kind, and the order stays.
+                # wall, or a row left over from long ago, means nothing of the kind, and the order stays.
                 if state.outrun:
                     random.shuffle(rows)
 
@@ -174,7 +175,9 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
     state.tried.add(task_id)
     task = _read(state, task_id, agent_id)
     if task is None or task.status != TaskStatus.QUEUED or task.runtime_id != runtime_id:
-        return  # the row is older than the task: somebody was faster
+        # The row is older than the task: somebody was faster, in this very moment or before an index that lags.
+        state.outrun = task is not None and int(task.dispatched or 0) >= state.began
+        return
     agent = state.agents[agent_id]
     if agent is None or agent.archived is not None:
         settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists or is archived.")
