@@ -14,7 +14,7 @@ import logging
 import random
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from callboard_control import ports
 from callboard_control.actor import SYSTEM, Daemon
@@ -30,6 +30,8 @@ T = TaskItem
 LOOK: Final = 25
 """Candidates read at a time; the claim goes on behind them when all are blocked."""
 LOOK_AT_MOST: Final = 5000
+MANY: Final = 8
+"""Tasks of one agent in flight, from which on a claim takes it that it is not alone."""
 logger: Final = logging.getLogger("callboard.claim")
 
 
@@ -152,6 +154,7 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
                 cursors[runtime_id] = page.cursor
         seen += len(rows)
         rows.sort()
+        _spread(state, rows)
         while rows:
             key, runtime_id = rows.pop(0)
             if not _blocked(state, key):
@@ -161,6 +164,17 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
                 # wall, or a row left over from long ago, means nothing of the kind, and the order stays.
                 if state.outrun:
                     random.shuffle(rows)
+
+
+def _spread(state: _Round, rows: list[tuple[str, str]]) -> None:
+    """Where many of the first agent's tasks run at once, others are claiming them beside us: begin anywhere among as
+    many. They start within moments of each other in any order, and a collision at the head costs write units."""
+    found = state.slots.get(rows[0][0].split("#")[2]) if rows else None
+    beside = min(len(found.running or ()) if found is not None else 0, len(rows))
+    if beside >= MANY:
+        head = rows[:beside]
+        random.shuffle(head)
+        rows[:beside] = head
 
 
 def _blocked(state: _Round, key: str) -> bool:
@@ -173,7 +187,7 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
     """One attempt at one candidate; whatever stands in its way is remembered and never raised."""
     _, task_id, agent_id, *lane = row.split("#")
     state.tried.add(task_id)
-    task = _read(state, task_id, agent_id)
+    task, found = _read(state, task_id, agent_id)
     if task is None or task.status != TaskStatus.QUEUED or task.runtime_id != runtime_id:
         # The row is older than the task: somebody was faster, in this very moment or before an index that lags.
         state.outrun = task is not None and int(task.dispatched or 0) >= state.began
@@ -182,13 +196,16 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
     if agent is None or agent.archived is not None:
         settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists or is archived.")
         return
+    if _wall(state, found, agent, task, lane):
+        return  # seen without a write, which would cost units to be refused
     token, digest = _mint(task.id)
     now = ports.now_ms()
     try:
         table.transact(_writes(state, task, agent, digest, now))
     except ConditionFailed as e:
         if 1 in e.failed:
-            _learn_wall(state, task, agent, lane)
+            found = table.get(SlotItem, f"AG#{task.agent_id}", "SLOT")
+            _wall(state, found, agent, task, lane)
         state.outrun = 0 in e.failed
         twin = _twins(state, task, digest) if state.outrun else None
         if twin is None:
@@ -198,16 +215,17 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
     state.claims.append(Claim(_claimed(task, state, now), agent, token, state.workspace))
 
 
-def _read(state: _Round, task_id: str, agent_id: str) -> TaskItem | None:
-    """The task, and its agent and workspace with it where this round has not read those yet."""
+def _read(state: _Round, task_id: str, agent_id: str) -> tuple[TaskItem | None, SlotItem | None]:
+    """The task and its agent's slot as they are now; with them the agent and the workspace, where this round has not
+    read those yet."""
+    wanted: list[Any] = [(TaskItem, keys.task(task_id), "T"), (SlotItem, f"AG#{agent_id}", "SLOT")]
     if agent_id in state.agents:
-        return record.load(task_id)
+        task, found = table.get_together(*wanted)
+        return task, found
     key = keys.workspace(state.daemon.workspace_id)
-    task, agent, state.workspace = table.get_together(
-        (TaskItem, keys.task(task_id), "T"), (AgentItem, key, f"AG#{agent_id}"), (WorkspaceItem, key, "W")
-    )
-    state.agents[agent_id] = agent
-    return task
+    wanted += [(AgentItem, key, f"AG#{agent_id}"), (WorkspaceItem, key, "W")]
+    task, found, state.agents[agent_id], state.workspace = table.get_together(*wanted)
+    return task, found
 
 
 def _claimed(task: TaskItem, state: _Round, now: int) -> TaskItem:
@@ -244,13 +262,17 @@ def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: i
     return writes
 
 
-def _learn_wall(state: _Round, task: TaskItem, agent: AgentItem, lane: list[str]) -> None:
-    found = table.get(SlotItem, f"AG#{task.agent_id}", "SLOT")
-    full = found is None or found.closed is not None or len(found.running or ()) >= int(agent.max_concurrent_tasks)
-    if full or not lane:
+def _wall(state: _Round, found: SlotItem | None, agent: AgentItem, task: TaskItem, lane: list[str]) -> bool:
+    """Whether the slot has no place for the task; remembered, so that no row behind the same wall is tried."""
+    if found is None:
+        return False
+    if found.closed is not None or len(found.running or ()) >= int(agent.max_concurrent_tasks):
         state.full.add(task.agent_id)
-    else:
+        return True
+    if task.lane and task.lane in (found.lanes or ()):
         state.lanes.add(f"{task.agent_id}#{lane[0]}")
+        return True
+    return False
 
 
 def _twins(state: _Round, task: TaskItem, digest: str) -> TaskItem | None:
