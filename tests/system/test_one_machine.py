@@ -47,6 +47,7 @@ class Machine:
             input=stdin,
             capture_output=True,
             text=True,
+            errors="surrogateescape",
             timeout=60,
         )
 
@@ -200,6 +201,19 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_go_on(machine: Machine) 
         (["run", "   ", "--agent", "scout"], 5, "empty"),
         (["run", "hi"], 5, "--agent"),
         (["run", "hi", "--agent", "scout", "--timeout", "soon"], 5, "soon"),
+        (["run", "hi", "--agent", ""], 5, "agent"),
+        (["run", "hi", "--agent", "scout", "--idempotency-key", "k" * 5000], 5, "idempotency_key"),
+        (["run", "hi \udcff", "--agent", "scout"], 5, "prompt"),
+        (["run", "-", "--agent", "scout"], 5, "UTF-8"),
+        (["agent", "create", "n" * 500], 5, "name"),
+        (["agent", "create", "x", "--instructions-file", "binary"], 5, "UTF-8"),
+        (["agent", "create", "x", "--provider", "claude"], 5, "No runtime of 'claude' is online"),
+        (["task", "get", ""], 4, "no task ''"),
+        (["task", "get", ".."], 4, "no task '..'"),
+        (["task", "cancel", "../agents/scout/archive?"], 4, "no task"),
+        (["task", "get", "\udcff"], 4, "no task"),
+        (["task", "list", "--agent", "\udcff"], 4, "no agent"),
+        (["queue", "--agent", "no/body"], 4, "no agent 'no/body'"),
         (["frobnicate"], 5, "frobnicate"),
         (["--server", "http://127.0.0.1:1", "login", "--token-stdin"], 5, "mul_"),
         (["agent", "create", "scout"], 1, "scout"),
@@ -207,12 +221,22 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_go_on(machine: Machine) 
     ],
 )
 def test_every_error_is_a_sentence_with_its_exit_code(machine: Machine, args: list[str], code: int, words: str) -> None:
-    done = machine.run(*args, stdin="not-a-token-but-a-secret\n")
+    (machine.home / "binary").write_bytes(b"\x7fELF\xff\xfe")
+    done = machine.run(*args, stdin="not-a-token-but-a-secret \udcff\n")
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["Q/A", "why?", "50%", "..", "#1 & co", "käthe"])
+def test_an_agent_is_found_by_whatever_name_it_was_given(machine: Machine, name: str) -> None:
+    made = machine.json("agent", "create", name)
+    assert machine.json("agent", "get", name) == made
+    assert machine.json("queue", "--agent", name) == []
+    done = machine.run("run", "!answer done", "--agent", name, "--follow")
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_unreachable_server_is_exit_code_2_and_a_bad_token_3(machine: Machine) -> None:

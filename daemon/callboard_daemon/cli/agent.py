@@ -10,6 +10,7 @@ import click
 
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import note, one_line, print_fields, print_json, print_table, working
+from callboard_daemon.cli.typed import body_from, text_of
 from callboard_wire.api import AgentView, CreateAgentRequest
 
 
@@ -40,10 +41,11 @@ def create(cli: Cli, /, name: str, instructions_file: Path | None, runtime: str 
     if instructions_file is not None:
         if given["instructions"]:
             raise click.UsageError("--instructions and --instructions-file exclude each other")
-        given["instructions"] = instructions_file.read_text(encoding="utf-8")
+        given["instructions"] = text_of(instructions_file.read_bytes(), str(instructions_file))
     wanted = {key: value for key, value in given.items() if value is not None}
+    body = body_from(CreateAgentRequest, name=name, runtime_id=runtime, **wanted)
     with cli.connect() as api, working(cli, "making the agent"):
-        made = api.create_agent(CreateAgentRequest(name=name, runtime_id=runtime, **wanted))
+        made = api.create_agent(body)
     if cli.json:
         print_json(made)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 
 from callboard_daemon import version
 from callboard_daemon.answers import body_of, client_options, error_from_exception, headers, httpx
-from callboard_daemon.errors import ControlError
+from callboard_daemon.errors import ControlError, NotFound
 from callboard_daemon.retry import may_pass, pause
 from callboard_wire.api import (
     AgentView,
@@ -30,6 +31,9 @@ from callboard_wire.bodies import Body, TaskMessage
 
 T = TypeVar("T", bound=BaseModel)
 
+_SEGMENT: Final = re.compile(r"(?!\.{1,2}$)[\w.~@:+,%() -]+")
+"""What can be one segment of a path on its whole way: HTTP APIs decode %2F and %3F before they route, routers know no
+``#``, and ``..`` is resolved before anything is sent."""
 TRIES: Final = 3
 """A request that may be repeated is, twice: a server that is just restarting should not cost a command."""
 
@@ -62,7 +66,13 @@ class Api:
         return self._pages("/api/agents", AgentView, {})
 
     def agent(self, name_or_id: str) -> AgentView:
-        return self._ask("GET", f"/api/agents/{_segment(name_or_id)}", AgentView)
+        if _SEGMENT.fullmatch(name_or_id):
+            return self._ask("GET", f"/api/agents/{_segment(name_or_id, 'agent')}", AgentView)
+        wanted = name_or_id.casefold()
+        for found in self.agents():
+            if found.name.casefold() == wanted:
+                return found
+        raise _missing("agent", name_or_id)
 
     def runtimes(self) -> Iterator[RuntimeView]:
         return self._pages("/api/runtimes", RuntimeView, {})
@@ -75,17 +85,19 @@ class Api:
         return self._pages("/api/tasks", TaskView, {key: value for key, value in wanted.items() if value})
 
     def task(self, task_id: str) -> TaskView:
-        return self._ask("GET", f"/api/tasks/{_segment(task_id)}", TaskView)
+        return self._ask("GET", f"/api/tasks/{_segment(task_id, 'task')}", TaskView)
 
     def messages(self, task_id: str, since: int) -> Page[TaskMessage]:
         """One page of the messages after number `since`."""
-        return self._ask("GET", f"/api/tasks/{_segment(task_id)}/messages", Page[TaskMessage], query={"since": since})
+        return self._ask(
+            "GET", f"/api/tasks/{_segment(task_id, 'task')}/messages", Page[TaskMessage], query={"since": since}
+        )
 
     def cancel(self, task_id: str) -> TaskView:
-        return self._ask("POST", f"/api/tasks/{_segment(task_id)}/cancel", TaskView)
+        return self._ask("POST", f"/api/tasks/{_segment(task_id, 'task')}/cancel", TaskView)
 
     def rerun(self, task_id: str) -> TaskView:
-        return self._ask("POST", f"/api/tasks/{_segment(task_id)}/rerun", TaskView, tries=1)
+        return self._ask("POST", f"/api/tasks/{_segment(task_id, 'task')}/rerun", TaskView, tries=1)
 
     def queue(self, **wanted: str) -> Iterator[QueuedTask]:
         return self._pages("/api/queue", QueuedTask, wanted)
@@ -131,15 +143,22 @@ class Api:
     def _once(self, method: str, path: str, answer: type[T], body: Body | None, query: dict[str, Any] | None) -> T:
         sent = {"Content-Type": "application/json"} if body is not None else {}
         content = body.model_dump_json(exclude_none=True) if body is not None else None
+        asked = {key: str(value).encode("utf-8", "replace").decode() for key, value in (query or {}).items()}
         try:
-            response = self._http.request(method, path, content=content, headers=sent, params=query)
+            response = self._http.request(method, path, content=content, headers=sent, params=asked)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise error_from_exception(error, self.server) from error
         return body_of(response, answer)
 
 
-def _segment(text: str) -> str:
-    """A name or id as one path segment, whatever it holds."""
+def _segment(text: str, thing: str) -> str:
+    """A name or id as one path segment. Raises `NotFound` for what cannot be one: another thing would be asked for."""
     from urllib.parse import quote
 
+    if not _SEGMENT.fullmatch(text):
+        raise _missing(thing, text)
     return quote(text, safe="")
+
+
+def _missing(thing: str, text: str) -> NotFound:
+    return NotFound(f"There is no {thing} {text!r} here.", status=404, code=f"{thing}_not_found")

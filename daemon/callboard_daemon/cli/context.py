@@ -76,7 +76,8 @@ class Cli:
         token = settings.token or (known.token if known and known.server_url == server else "")
         if not server or not token:
             profile = f" --profile {self.profile}" if self.profile else ""
-            raise NotLoggedIn("you are not logged in", hint=f"Run `callboard{profile} login` first.")
+            where = "" if server else " --server URL"
+            raise NotLoggedIn("you are not logged in", hint=f"Run `callboard{profile} login{where}` first.")
         return Api(server, token, timeout=settings.http_timeout)
 
     def human_only(self, command: str) -> None:

@@ -11,6 +11,7 @@ import click
 from callboard_daemon.cli.api import Api
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import note, print_fields, print_json, working
+from callboard_daemon.cli.typed import body_from
 from callboard_daemon.credentials import Credentials, read_credentials, write_credentials
 from callboard_daemon.errors import CallboardError, SettingError, StateError
 from callboard_daemon.settings import server_url
@@ -129,5 +130,6 @@ def _bootstrapped(cli: Cli, address: str, file: Path, name: str, workspace: str)
             f"cannot read {file}: {getattr(error, 'strerror', None) or error}",
             hint="It is in the server's data folder until the first login; afterwards use a token.",
         ) from error
+    body = body_from(BootstrapRequest, secret=secret, name=name, workspace=workspace)
     with working(cli, "making the workspace"), Api(address, "", timeout=cli.settings().http_timeout) as api:
-        return api.bootstrap(BootstrapRequest(secret=secret, name=name, workspace=workspace)).token
+        return api.bootstrap(body).token

@@ -11,6 +11,7 @@ import click
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.follow import follow, print_end
 from callboard_daemon.cli.output import console, note, print_json, working
+from callboard_daemon.cli.typed import body_from, text_of
 from callboard_daemon.durations import parse_duration
 from callboard_daemon.errors import ExitCode
 from callboard_wire.api import EnqueueRequest, TaskView
@@ -45,7 +46,8 @@ def run(
 
     Ctrl-C while following leaves the task running.
     """
-    body = EnqueueRequest(
+    body = body_from(
+        EnqueueRequest,
         agent=agent,
         prompt=_prompt(prompt),
         priority=priority,
@@ -86,7 +88,7 @@ def show_end(cli: Cli, task: TaskView, said: str) -> int:
 
 
 def _prompt(given: str) -> str:
-    text = sys.stdin.read() if given == "-" else given
+    text = text_of(sys.stdin.buffer.read(), "stdin") if given == "-" else given
     if not text.strip():
         raise click.UsageError("the prompt is empty")
     return text

@@ -260,10 +260,16 @@ def find_runtime(workspace_id: str, *, runtime_id: str | None, provider: str | N
     fitting: list[RuntimeItem] = [r for r in usable if provider in (None, r.provider)]
     if len(fitting) == 1 or (fitting and provider):
         return fitting[0]
-    there_are = ", ".join(sorted(f"{r.provider} ({r.id})" for r in usable)) or "none: start a daemon first"
-    raise InvalidRequest(
-        f"Name a runtime; online here: {there_are}.", code="agent_runtime_required", online=[r.id for r in usable]
-    )
+    raise InvalidRequest(_which(provider, usable), code="agent_runtime_required", online=[r.id for r in usable])
+
+
+def _which(provider: str | None, usable: list[RuntimeItem]) -> str:
+    """What to do when no one runtime is meant."""
+    if not usable:
+        return "No runtime is online here: start a daemon first (`callboard daemon start`)."
+    there_are = ", ".join(sorted(f"{r.provider} ({r.id})" for r in usable))
+    missing = f"No runtime of {provider!r} is online here" if provider else "Name a provider or a runtime"
+    return f"{missing}; online are {there_are}."
 
 
 def daemon_for(
