@@ -14,6 +14,7 @@ from callboard_wire.failures import FailureReason
 
 MAX_OUTPUT_CHARS: Final = 1_000_000
 MAX_ERROR_CHARS: Final = 8_000
+MAX_SESSION_CHARS: Final = 512
 
 
 def ending_of(ran: Ran, record: RunRecord, cause: StopCause | None, mask: Masker) -> Ending:
@@ -60,12 +61,19 @@ def _why(result: Result, cause: StopCause | None) -> tuple[FailureReason, str]:
     return FailureReason.UNKNOWN, result.error or f"the run ended as {result.status.value}"
 
 
+def keepable(session_id: str) -> str:
+    """`session_id`, or nothing when the server could not keep it (too long, or without UTF-8): a run must not lose its
+    ending to what its CLI calls its conversation."""
+    fits = len(session_id) <= MAX_SESSION_CHARS and session_id.encode("utf-8", "ignore").decode() == session_id
+    return session_id if fits else ""
+
+
 def _common(record: RunRecord, result: Result | None, retired: str) -> dict[str, Any]:
     session = result.session_id if result is not None else record.session_id
     return {
         "claim_id": record.claim_id,
         "fence": record.fence,
-        "session_id": session,
+        "session_id": keepable(session),
         "work_dir": record.work_dir,
         "retired_session_id": retired,
         "duration_ms": result.duration_ms if result is not None else None,

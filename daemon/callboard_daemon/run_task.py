@@ -20,7 +20,7 @@ from callboard_daemon.discover import Found
 from callboard_daemon.errors import ControlError, PrepareError
 from callboard_daemon.execenv.environment import secrets_of
 from callboard_daemon.execute import Ran, execute
-from callboard_daemon.finish import ending_of, ending_without_run
+from callboard_daemon.finish import ending_of, ending_without_run, keepable
 from callboard_daemon.metrics import Metrics
 from callboard_daemon.prepare import Machine, Prepared, check_identity, prepare
 from callboard_daemon.rediscover import Providers, look_and_tell
@@ -230,7 +230,7 @@ async def _start_and_run(run: Run, prepared: Prepared) -> Ran:
 
 def _pin(run: Run, session_id: str) -> None:
     """Tell the server which conversation this is while it runs: after a crash it is what the next attempt resumes."""
-    if session_id != run.folder.record.session_id:
+    if keepable(session_id) and session_id != run.folder.record.session_id:
         run.folder.update(session_id=session_id)
         run.delivery.wake()
 

@@ -152,3 +152,10 @@ async def test_places_are_taken_lowest_first_and_waited_for() -> None:
     slots.give_back(1)
     assert await waiting == [1]
     assert slots.taken == 3
+
+
+@pytest.mark.parametrize("session", ["s" * 10_000, "half \ud83d"])
+def test_a_session_id_the_server_cannot_keep_does_not_cost_the_ending(session: str) -> None:
+    for status in (RunStatus.COMPLETED, RunStatus.FAILED):
+        made = ending_of(Ran(Result(status, output="ok", session_id=session)), RECORD, None, MASK)
+        assert '"session_id":""' in made.model_dump_json()
