@@ -282,6 +282,23 @@ def test_logout_forgets_and_login_with_a_token_from_stdin_works_again(machine: M
     assert machine.json("whoami")["name"] == "ada"
 
 
+def test_another_machine_logs_in_with_a_token_until_it_is_revoked(machine: Machine) -> None:
+    made = machine.run("token", "create", "laptop", "--days", "7")
+    token = made.stdout.strip()
+    token_id = made.stderr.split()[-1]
+    other = ("--profile", "other")
+    done = machine.run(*other, "login", "--server", machine.url, "--token-stdin", stdin=token)
+    assert done.returncode == 0, done.stderr
+    listed = machine.run("token", "list")
+    assert "laptop" in listed.stdout
+    assert token not in listed.stdout
+    assert machine.run(*other, "whoami").returncode == 0
+    assert machine.run("token", "revoke", token_id).returncode == 0
+    assert machine.run(*other, "whoami").returncode == 3
+    assert machine.run("token", "revoke", "nobodys").returncode == 4
+    assert machine.run("token", "create", "x", MULTICA_TASK_ID="t").returncode == 3
+
+
 def test_a_restart_keeps_the_options_and_refuses_when_it_could_not_come_back(machine: Machine) -> None:
     assert machine.run("daemon", "stop").returncode == 0
     assert machine.run("daemon", "status").returncode == 4

@@ -18,6 +18,7 @@ from callboard_wire.api import (
     AgentView,
     BootstrapRequest,
     CreateAgentRequest,
+    CreateTokenRequest,
     DoctorReport,
     EnqueueRequest,
     MeView,
@@ -26,6 +27,7 @@ from callboard_wire.api import (
     RuntimeView,
     TaskView,
     TokenResponse,
+    TokenView,
 )
 from callboard_wire.bodies import Body, TaskMessage
 
@@ -58,6 +60,15 @@ class Api:
 
     def bootstrap(self, body: BootstrapRequest) -> TokenResponse:
         return self._ask("POST", "/api/bootstrap", TokenResponse, body, tries=1)
+
+    def create_token(self, body: CreateTokenRequest) -> TokenResponse:
+        return self._ask("POST", "/api/tokens", TokenResponse, body, tries=1)
+
+    def tokens(self) -> Iterator[TokenView]:
+        return self._pages("/api/tokens", TokenView, {})
+
+    def revoke_token(self, token_id: str) -> None:
+        self._ask("DELETE", f"/api/tokens/{_segment(token_id, 'token')}", Body)
 
     def create_agent(self, body: CreateAgentRequest) -> AgentView:
         return self._ask("POST", "/api/agents", AgentView, body, tries=1)

@@ -113,6 +113,10 @@ def status(cli: Cli) -> None:
         print_json(said)
     else:
         print_fields(_fields(said))
+        for name, why in said["skipped"].items():
+            click.echo(f"not offered: {name}: {why}")
+        if said["skipped"]:
+            note("Where a CLI is can be said with CALLBOARD_<PROVIDER>_PATH, or in the config file.")
 
 
 @daemon.command()
@@ -159,7 +163,6 @@ def _fields(said: dict[str, Any]) -> list[tuple[str, str]]:
         ("device", said["device_name"]),
         ("tasks", f"{said['running_tasks']} of {said['slots']} places"),
         ("providers", providers),
-        ("not offered", "; ".join(f"{name}: {why}" for name, why in said["skipped"].items())),
     ]
 
 

@@ -37,7 +37,7 @@ def login(cli: Cli, server: str | None, token_stdin: bool, bootstrap: Path | Non
     """Log in to a control plane and remember it for this profile.
 
     The token is asked for without being shown, tried, and stored in a file only you can read. `callboard up` prints the
-    command for the first login.
+    command for the first login; for another machine, `callboard token create` makes a token.
     """
     cli.human_only("callboard login")
     address = _address(cli, server)
@@ -62,7 +62,10 @@ def login(cli: Cli, server: str | None, token_stdin: bool, bootstrap: Path | Non
 @click.command()
 @pass_cli
 def logout(cli: Cli) -> None:
-    """Forget the stored login of this profile. The token itself stays valid until it is revoked."""
+    """Forget the stored login of this profile. The token itself stays valid until it is revoked.
+
+    It is stored nowhere else: to come back, make another first with `callboard token create`.
+    """
     cli.human_only("callboard logout")
     existed = cli.paths.credentials_file.exists()
     try:
@@ -102,7 +105,9 @@ def _address(cli: Cli, server: str | None) -> str:
     known = read_credentials(cli.paths) if cli.paths.credentials_file.exists() else None
     given = server or cli.settings().server_url or (known.server_url if known else "")
     if not given:
-        raise SettingError("which server?", hint="Give --server URL. On one machine `callboard up` prints it.")
+        raise SettingError(
+            "which server?", hint="Give --server URL. `callboard up` prints the whole command for the first login."
+        )
     try:
         return server_url(given)
     except ValueError as error:
@@ -115,7 +120,9 @@ def _token(from_stdin: bool) -> str:
     elif sys.stdin.isatty():
         token = click.prompt("Token (mul_…)", hide_input=True, err=True).strip()
     else:
-        raise SettingError("there is no terminal to ask for the token", hint="Pipe it in and give --token-stdin.")
+        raise SettingError(
+            "there is no terminal to ask for the token", hint="Pipe it in and give --token-stdin, or give --bootstrap."
+        )
     if not token.startswith(PERSON):
         # Never echo it: what was pasted here may be another secret.
         raise SettingError(f"that is not a person's token (they begin with {PERSON})")

@@ -31,7 +31,7 @@ def cli_reference() -> str:
         "to stderr. `NO_COLOR` is honoured. `python -m callboard_daemon` is the same program.\n\n"
         "Inside a task the commands act as the task's agent: the token comes from `MULTICA_TOKEN` alone, the server\n"
         "from `MULTICA_SERVER_URL`, your own login is never read, and commands for people (`login`, `logout`,\n"
-        "`daemon`, `up`, `demo`) are refused.",
+        "`token`, `daemon`, `up`, `demo`) are refused.",
     )
     return "\n\n".join(parts) + "\n"
 

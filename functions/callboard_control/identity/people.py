@@ -39,7 +39,11 @@ def bootstrap(request: BootstrapRequest) -> TokenResponse:
     """
     secret = ports.current().bootstrap_secret()
     if table.get(SystemItem, "SYS", "BOOTSTRAP") is not None:
-        raise Conflict("Somebody has logged in here already; ask them for an invitation.", code="already_bootstrapped")
+        raise Conflict(
+            "Somebody has logged in here already: log in with a token (`callboard token create` where you are logged "
+            "in), or ask them for an invitation.",
+            code="already_bootstrapped",
+        )
     if secret is None or not hmac.compare_digest(secret.encode(), request.secret.strip().encode()):
         raise Forbidden("The bootstrap secret is wrong; it is in the server's data folder.", code="bootstrap_refused")
     now = ports.now_ms()
