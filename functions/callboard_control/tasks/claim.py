@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import logging
 import random
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,11 +28,11 @@ from callboard_wire.failures import FailureReason
 from callboard_wire.states import PREPARING, Move, TaskStatus
 
 T = TaskItem
-LOOK: Final = 25
+LOOK: Final = 60
 """Candidates read at a time; the claim goes on behind them when all are blocked."""
 LOOK_AT_MOST: Final = 5000
 MANY: Final = 8
-"""Tasks of one agent in flight, from which on a claim takes it that it is not alone."""
+"""Claims of one agent's tasks within a second, from which on a claim takes it that it is not alone."""
 logger: Final = logging.getLogger("callboard.claim")
 
 
@@ -61,6 +62,7 @@ class _Round:
     tried: set[str] = field(default_factory=set)
     began: int = field(default_factory=ports.now_ms)
     outrun: bool = False
+    lately: Counter[str] = field(default_factory=Counter)
 
     @property
     def enough(self) -> bool:
@@ -105,7 +107,9 @@ def _take(state: _Round, mine: list[str], *, repeated: bool) -> None:
 def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str], *, repeated: bool) -> None:
     """Tasks this claim already took, and tasks of these runtimes whose lease ran out before they were started."""
     now = ports.now_ms()
-    for task in sorted(slot.held_tasks(slots), key=lambda t: (t.created, t.id)):
+    held = slot.held_tasks(slots)
+    state.lately = Counter(t.agent_id for t in held if now - int(t.dispatched or 0) < 1000)
+    for task in sorted(held, key=lambda t: (t.created, t.id)):
         if state.enough or task.runtime_id not in mine or task.status not in PREPARING:
             continue
         same = repeated and task.claim_id == state.claim_id
@@ -167,14 +171,10 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _spread(state: _Round, rows: list[tuple[str, str]]) -> None:
-    """Where many of the first agent's tasks run at once, others are claiming them beside us: begin anywhere among as
-    many. They start within moments of each other in any order, and a collision at the head costs write units."""
-    found = state.slots.get(rows[0][0].split("#")[2]) if rows else None
-    beside = min(len(found.running or ()) if found is not None else 0, len(rows))
-    if beside >= MANY:
-        head = rows[:beside]
-        random.shuffle(head)
-        rows[:beside] = head
+    """Where many of the first agent's tasks were claimed within the last second, others are claiming beside us: begin
+    anywhere on the page. They start within moments of each other in any order, and a collision costs write units."""
+    if rows and state.lately[rows[0][0].split("#")[2]] >= MANY:
+        random.shuffle(rows)
 
 
 def _blocked(state: _Round, key: str) -> bool:
