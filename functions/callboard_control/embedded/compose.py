@@ -109,7 +109,12 @@ def _set_ports(folder: DataFolder, doorbell: LocalDoorbell) -> None:
     from callboard_control import ports
     from callboard_control.embedded.secrets import LocalSecrets
 
-    secrets = LocalSecrets(folder.path / "secrets.key")
+    key_file = folder.path / "secrets.key"
+    try:
+        secrets = LocalSecrets(key_file)
+    except (OSError, ValueError) as failure:
+        reason = getattr(failure, "strerror", None) or "it holds no key"
+        raise GatewayError(f"The key file {key_file} cannot be used ({reason}): restore it from a copy.") from failure
     ports.use(ports.Ports(doorbell=doorbell, secrets=secrets, bootstrap_secret=folder.bootstrap_secret))
 
 

@@ -46,8 +46,9 @@ def new_app() -> Resolver:
 
     @app.exception_handler(StoreError)
     def unavailable(e: StoreError) -> Response[str]:
-        logger.exception("store")
-        response = answer(app, 503, "unavailable", "The store did not answer in time; try again in a moment.")
+        logger.exception("store", extra={"path": app.current_event.path, "request_id": request_id(app)})
+        message = "The store cannot answer now; try again in a moment. Why is logged under the request id."
+        response = answer(app, 503, "unavailable", message)
         response.headers["Retry-After"] = "1"
         return response
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from callboard_control.embedded.compose import compose
+from callboard_control.embedded.folder import GatewayError
 from callboard_control.embedded.server import running_gateway
 from callboard_control.entrypoints import HTTP
 from callboard_wire.api import MeView, TokenResponse
@@ -88,3 +90,12 @@ def test_no_account_of_the_machine_is_looked_at(tmp_path: Path) -> None:
         timeout=50,
     )
     assert done.stdout == "200\n", done.stderr
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a key", b"\xff\xfe", b"00"])
+def test_a_key_file_that_is_none_is_told_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+    key = tmp_path / "data" / "secrets.key"
+    key.parent.mkdir(mode=0o700)
+    key.mkdir() if content is None else key.write_bytes(content)
+    with pytest.raises(GatewayError, match=r"secrets\.key cannot be used .* restore it"):
+        compose(tmp_path / "data")
