@@ -286,7 +286,7 @@ class Attempt:
             self._clocks.arm()
 
     def _on_session_id(self, output: SessionId) -> None:
-        if output.value and output.value != self._state.session_id:
+        if isinstance(output.value, str) and output.value not in ("", self._state.session_id):
             self._state.session_id = output.value
             self.do([Message(MessageType.STATUS, status="running", session_id=output.value)])
 

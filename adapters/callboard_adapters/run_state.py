@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
+from callboard_adapters.dialects.json_values import flatten
 from callboard_adapters.messages import Message, TokenUsage
 from callboard_adapters.stream import MessageStream
 from callboard_adapters.watchdogs import Watchdogs
+
+_WORDS = tuple(one.name for one in fields(Message) if one.type == "str")
+"""What a consumer may rely on to be text. CLIs have put numbers, objects and nothing at all where ids and names belong,
+and one such event must not cost the run."""
 
 
 @dataclass(slots=True)
@@ -22,5 +27,8 @@ class RunState:
 
     def say(self, message: Message, now: float) -> bool:
         """Pass a message on; True when the clocks must be looked at."""
+        for name in _WORDS:
+            if type(getattr(message, name)) is not str:
+                setattr(message, name, flatten(getattr(message, name)))
         self.stream.put(message)
         return self.watchdogs.message(message, now)

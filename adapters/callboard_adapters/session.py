@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from callboard_adapters.attempt import Attempt
 from callboard_adapters.base import MAX_RELAUNCHES, Adapter, Launch, Outcome, Output, ProcessExit, Relaunch, StopCause
+from callboard_adapters.dialects.json_values import flatten
 from callboard_adapters.messages import Message, Result, RunStatus, StreamCounts, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_adapters.outcome import Stopped, conclude
@@ -179,8 +180,8 @@ class Session:
         session_id = outcome.session_id or ("" if outcome.resume_rejected else state.session_id)
         result = Result(
             status=outcome.status,
-            output=outcome.output,
-            error=outcome.error,
+            output=flatten(outcome.output),
+            error=flatten(outcome.error),
             failure=outcome.failure,
             duration_ms=round((self._loop.time() - self._started) * 1000),
             session_id=session_id,

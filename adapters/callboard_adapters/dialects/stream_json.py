@@ -107,14 +107,14 @@ class StreamJson:
         for block in content or ():
             kind = block["type"]
             if kind == "text":
-                text = block["text"]
+                text = flatten(block["text"])
                 if text:
                     outputs.append(Message(_TEXT, text, parent_call_id=parent))
                     if not parent:
                         self._note_answer(text, message_id)
             elif kind == "thinking":
                 # The text is in `thinking`; an early reading of the protocol looked in `text` and lost it.
-                thought = block.get("thinking") or block.get("text")
+                thought = flatten(block.get("thinking") or block.get("text"))
                 if thought:
                     outputs.append(Message(_THINKING, thought, parent_call_id=parent))
             elif kind == "tool_use" or kind.endswith("_tool_use"):
@@ -169,7 +169,7 @@ class StreamJson:
     def _system(self, event: dict[str, Any]) -> Sequence[Output]:
         outputs: list[Output] = []
         session_id = event.get("session_id")
-        if session_id and session_id != self.session_id:
+        if isinstance(session_id, str) and session_id not in ("", self.session_id):
             self.session_id = session_id
             outputs.append(SessionId(session_id))
         subtype = event.get("subtype")
@@ -222,7 +222,7 @@ class StreamJson:
         self.results.append(event)
         outputs: list[Output] = []
         session_id = event.get("session_id")
-        if session_id and session_id != self.session_id:
+        if isinstance(session_id, str) and session_id not in ("", self.session_id):
             self.session_id = session_id
             outputs.append(SessionId(session_id))
         outputs += self.on_result(event)

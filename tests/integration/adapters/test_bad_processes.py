@@ -394,3 +394,28 @@ async def test_no_zombie_is_left_of_background_jobs_that_ended_during_the_run(tm
     await run(tmp_path, body)
     zombies = [c for c in psutil.Process().children() if c.status() == psutil.STATUS_ZOMBIE]
     assert zombies == []
+
+
+async def test_fields_of_another_type_are_shown_as_text_and_cost_nothing_else(tmp_path):
+    ended = await run(
+        tmp_path,
+        """
+        init({"a": 1})
+        for odd in (5, [1], {"a": 1}, True, 1.5):
+            use = {"type": "tool_use", "id": odd, "name": odd, "input": odd}
+            blocks = [{"type": "text", "text": odd}, {"type": "thinking", "thinking": odd}, use]
+            said = {"id": odd, "model": odd, "content": blocks}
+            say({"type": "assistant", "parent_tool_use_id": odd, "message": said})
+            done = {"type": "tool_result", "tool_use_id": odd, "content": odd, "is_error": odd}
+            say({"type": "user", "parent_tool_use_id": odd, "message": {"content": [done]}})
+            say({"type": "system", "subtype": odd, "session_id": odd})
+            say({"type": "assistant", "message": {"model": "m", "usage": {"input_tokens": odd}, "content": odd}})
+        text("fine")
+        result({"x": 1}, session=7, usage=[], modelUsage={"m": 5}, total_cost_usd="x")
+        """,
+    )
+    assert ended.result.status is RunStatus.COMPLETED, ended.result
+    assert (ended.result.output, ended.result.session_id) == ("fine", "")
+    assert len(ended.of("tool-use")) == len(ended.of("tool-result")) == 5
+    words = ("content", "tool", "call_id", "parent_call_id", "output", "status", "level", "session_id")
+    assert {type(getattr(m, word)) for m in ended.messages for word in words} == {str}
