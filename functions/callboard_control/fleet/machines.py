@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callboard_control import ports
 from callboard_control.actor import Actor, Daemon, Person, TaskAgent
@@ -13,7 +13,6 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import DaemonItem, RuntimeItem, TaskItem
 from callboard_control.tasks.record import at
-from callboard_wire.api import Page, RuntimeView
 from callboard_wire.bodies import (
     RUNTIME_FRESH_S,
     DeregisterRequest,
@@ -24,6 +23,9 @@ from callboard_wire.bodies import (
     RegisterResponse,
     RuntimeOffer,
 )
+
+if TYPE_CHECKING:
+    from callboard_wire.api import Page, RuntimeView
 
 WRITE_LIVENESS_EVERY_MS = 15_000
 D, R = DaemonItem, RuntimeItem
@@ -220,11 +222,15 @@ def list_runtimes(workspace_id: str, cursor: str | None, limit: int) -> Page[Run
     page = table.rows(R, keys.workspace(workspace_id), R.sk.startswith("RT#"), limit=limit, cursor=cursor)
     machines = {d.pk: d for d in table.get_many(D, [(f"DM#{r.daemon}", "D") for r in page.items], consistent=False)}
     views = [runtime_view(r, machines.get(f"DM#{r.daemon}")) for r in page.items]
+    from callboard_wire.api import Page, RuntimeView  # costly at a cold start, and a claim shows none
+
     return Page[RuntimeView](items=views, next_cursor=page.cursor)
 
 
 def runtime_view(item: RuntimeItem, daemon: DaemonItem | None) -> RuntimeView:
     fresh = daemon is not None and ports.now_ms() - int(daemon.seen) <= RUNTIME_FRESH_S * 1000
+    from callboard_wire.api import RuntimeView  # as above
+
     return RuntimeView(
         id=item.id,
         workspace_id=item.workspace_id,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from callboard_control import ports
 from callboard_control.actor import Actor
@@ -18,8 +18,10 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, PendingItem, ReceiptItem, TaskItem
 from callboard_control.tasks import conditions, conversation, record
-from callboard_wire.api import EnqueueRequest
 from callboard_wire.states import Move, TaskStatus
+
+if TYPE_CHECKING:
+    from callboard_wire.api import EnqueueRequest
 
 TRIES: Final = 4
 MAX_WISHES: Final = 50

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import zlib
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pynamodb.expressions.update import Action
 
 from callboard_control.store import keys, table
 from callboard_control.store.models import TaskItem, TextPart, UsageItem, new
-from callboard_wire.api import MoveView, TaskView
 from callboard_wire.bodies import UsageRow
 from callboard_wire.states import MOVES, Move, TaskStatus
+
+if TYPE_CHECKING:
+    from callboard_wire.api import MoveView, TaskView
 
 INLINE_TEXT: Final = 320
 """Texts up to this many bytes stay in the task's item, which keeps a plain task below one write unit's kilobyte."""
@@ -56,6 +58,8 @@ def moved(move: Move, now: int, by: str, fence: int = 0) -> Action:
 
 
 def move_views(item: TaskItem) -> list[MoveView]:
+    from callboard_wire.api import MoveView  # costly at a cold start, and only who shows tasks needs it
+
     views: list[MoveView] = []
     state = ""
     for entry in item.moves or []:
@@ -184,6 +188,8 @@ def view(item: TaskItem, *, full: bool = False, **more: Any) -> TaskView:
         values["output"] = read_text(item.id, "output", item.output, item.output_parts)
         values["usage"] = usage_rows(item)
         values["moves"] = move_views(item)
+    from callboard_wire.api import TaskView  # as above
+
     return TaskView.model_validate(values | more)
 
 
