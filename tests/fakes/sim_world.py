@@ -123,7 +123,7 @@ class World:
             return
         clock = {"clock": self.clock.seconds} if self.clock is not None else {}
         self.engine = Engine(self._path, faults=self._faults, **clock)
-        attach_connection(self.engine, table.connection())
+        attach_connection(self.engine, table.connection() if self._faults is None else table.reconnect())
         table.ensure()
 
     def close(self) -> None:

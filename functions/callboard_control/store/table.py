@@ -40,6 +40,13 @@ def connection() -> Connection:
     return Item._get_connection().connection
 
 
+def reconnect() -> Connection:
+    """A new client for the process. botocore allows a client so many retries and gives them back by successes only, so
+    one that met many faults (a simulation's) retries no more."""
+    Item._connection = None
+    return connection()
+
+
 def ensure() -> None:
     """Create the table with its indexes if there is none (embedded engine and tests; on AWS the template does it)."""
     with mapped():
