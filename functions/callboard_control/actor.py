@@ -43,7 +43,7 @@ class TaskAgent:
 class Daemon:
     """A machine in one workspace. `record` names its item; `runtimes` maps the ids it offers to their providers;
     `withdrawn` are ids it offered once: no new work, but what runs there is still its own to report; `seen` is when it
-    was last written down as alive (ms)."""
+    was last written down as alive (ms); `owner_id` is the person whose machine it is."""
 
     record: str
     daemon_id: str
@@ -51,6 +51,7 @@ class Daemon:
     runtimes: Mapping[str, str]
     seen: int = 0
     withdrawn: frozenset[str] = frozenset()
+    owner_id: str = ""
 
     def owns(self, runtime_id: str) -> bool:
         return runtime_id in self.runtimes or runtime_id in self.withdrawn

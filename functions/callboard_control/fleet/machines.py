@@ -41,9 +41,10 @@ def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
         raise InvalidRequest("A daemon registers at least one runtime; install a coding-agent CLI first.")
     actor = _acting(actor, request)
     workspace_id = actor.workspace_id
-    owner_id = actor.user_id if isinstance(actor, Person) else None
     record = keys.derived_id("daemon", workspace_id, request.daemon_id)
     found = table.get(D, f"DM#{record}", "D")
+    # A runtime that a daemon adds by itself is its machine's owner's: without one no task of it is handed out.
+    owner_id = actor.user_id if isinstance(actor, Person) else (found.owner_id if found is not None else None)
     if found is not None and isinstance(actor, Person) and found.owner_id != actor.user_id and not actor.is_admin:
         raise Forbidden("This machine is registered by another member.", code="daemon_of_another", daemon_id=record)
     token = None

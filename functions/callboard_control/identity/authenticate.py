@@ -82,6 +82,7 @@ def as_daemon(item: DaemonItem) -> Daemon:
         runtimes={rid: r["provider"] for rid, r in item.runtimes.items() if not r.get("offline")},
         seen=int(item.seen),
         withdrawn=frozenset(rid for rid, r in item.runtimes.items() if r.get("offline")),
+        owner_id=item.owner_id or "",
     )
 
 
