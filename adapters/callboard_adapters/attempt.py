@@ -57,7 +57,7 @@ class Attempt:
         self._run_id = run_id
         self._requests = requests
         self._loop = asyncio.get_running_loop()
-        self._framer = LineFramer()
+        self._framer = LineFramer(indented=adapter.indented_output)
         self._stderr_framer = LineFramer(_MAX_STDERR_LINE)
         self._stderr = bytearray()
         self._child: Child | None = None

@@ -235,6 +235,8 @@ class Adapter(ABC):
     """One run of one provider. Subclasses set `capabilities` and keep their state in the object."""
 
     capabilities: ClassVar[Capabilities]
+    indented_output: ClassVar[bool] = False
+    """Stdout is one document over many indented lines: `receive` gets a line with those indented under it."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context

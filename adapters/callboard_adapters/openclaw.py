@@ -81,6 +81,7 @@ _VALUES = frozenset(
 
 
 class OpenclawAdapter(Adapter):
+    indented_output = True
     capabilities = Capabilities(
         name="openclaw",
         executable="openclaw",

@@ -52,14 +52,20 @@ class Finder:
         self._plain_size = 0
         self.noise = 0
 
-    def feed(self, line: bytes) -> dict[str, Any] | None:
-        """An object that ended with this line, else None."""
-        if line.startswith(b" ") and self._open:  # nearly every line: the inside of a document
-            self._open.append(line)
-            self._size += len(line) + 1
-            if self._size > _LONGEST:
-                self._give_up()
+    def feed(self, piece: bytes) -> dict[str, Any] | None:
+        """An object that ended with this line, else None. Lines indented under it may come along (`LineFramer`)."""
+        if self._open and piece.startswith(b" "):  # nearly everything: the inside of a document
+            self._append(piece)
             return None
+        line, under, inside = piece.partition(b"\n")
+        value = self._at_margin(line)
+        if under and self._open:
+            self._append(inside)
+        elif under:
+            self._keep_all(inside)
+        return value
+
+    def _at_margin(self, line: bytes) -> dict[str, Any] | None:
         margin = line.rstrip(b"\r")
         if line.startswith(b"{") and (not self._open or margin == b"{" or self._open[0].rstrip(b"\r") != b"{"):
             whole = _object(line)
@@ -69,19 +75,21 @@ class Finder:
         elif not self._open:
             self._keep(line)
             return None
-        self._open.append(line)
-        self._size += len(line) + 1
-        if margin == b"}" or (line.startswith(b"}") and self._open[0].rstrip(b"\r") != b"{"):
-            value = self._closed()
-            if value is not None:
-                return value
+        self._append(line)
+        if self._open and (margin == b"}" or (line.startswith(b"}") and self._open[0].rstrip(b"\r") != b"{")):
+            return self._closed()
+        return None
+
+    def _append(self, piece: bytes) -> None:
+        self._open.append(piece)
+        self._size += len(piece) + 1
         if self._size > _LONGEST:
             self._give_up()
-        return None
 
     def _closed(self) -> dict[str, Any] | None:
         value = _object(b"\n".join(self._open))
         if value is None:
+            # Pieces are a line at the margin, or lines indented under one.
             own = [x for x in self._open if x[:1] in b" \t" or x.rstrip(b"\r") in (b"{", b"}")]
             value = _object(b"\n".join(own))
             if value is not None:
@@ -114,9 +122,13 @@ class Finder:
             self._plain.append(line[:_PLAIN_KEPT].decode("utf-8", "replace"))
             self._plain_size += len(line) + 1
 
-    def _give_up(self) -> None:
-        for line in self._open:
+    def _keep_all(self, piece: bytes) -> None:
+        for line in piece.split(b"\n"):
             self._keep(line)
+
+    def _give_up(self) -> None:
+        for piece in self._open:
+            self._keep_all(piece)
         self._open, self._size = [], 0
 
 

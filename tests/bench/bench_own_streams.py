@@ -75,7 +75,7 @@ def openclaw() -> list[Row]:
     for _ in range(times):
         json.loads(document)
     plain = time.perf_counter() - begun
-    framer, finder, found = LineFramer(), Finder(), 0
+    framer, finder, found = LineFramer(indented=True), Finder(), 0
     data = block * times
     begun = time.perf_counter()
     for at in range(0, len(data), 1 << 16):

@@ -92,7 +92,7 @@ class PureRun:
         self._do(self.adapter.before_launch(options))
 
     def _feed(self, chunks: Iterable[bytes]) -> None:
-        framer = LineFramer()
+        framer = LineFramer(indented=self.adapter.indented_output)
         for chunk in chunks:
             for line in framer.feed(chunk):
                 self._receive(line)

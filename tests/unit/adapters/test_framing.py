@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from callboard_adapters.process.framing import LineFramer, LineTooLong
 
 
-def framed(chunks: list[bytes], limit: int = 1 << 20) -> list[bytes]:
-    framer = LineFramer(limit)
+def framed(chunks: list[bytes], limit: int = 1 << 20, indented: bool = False) -> list[bytes]:
+    framer = LineFramer(limit, indented=indented)
     lines = [line for chunk in chunks for line in framer.feed(chunk)]
     last = framer.close()
     return lines if last is None else [*lines, last]
@@ -47,3 +47,19 @@ def test_a_long_line_in_small_reads_is_joined_once():
         assert framer.feed(b"x" * (16 << 10)) == []
     (line,) = framer.feed(b"\n")
     assert len(line) == 64 << 20
+
+
+@given(st.lists(st.sampled_from([b"{", b"  a", b" b\r", b"}", b"", b"[log]", b"\tc"])), st.lists(st.integers(0, 60)))
+def test_indented_lines_come_with_the_one_above_and_none_is_lost_or_held_back(parts, cuts):
+    data = b"\n".join([*parts, b""])
+    edges = sorted({0, len(data), *(c for c in cuts if c < len(data))})
+    pieces = framed([data[a:b] for a, b in pairwise(edges)], indented=True)
+    expected = [p.removesuffix(b"\r") for p in parts]
+    assert [line.removesuffix(b"\r") for piece in pieces for line in piece.split(b"\n")] == expected
+    assert all(line.startswith(b" ") for piece in pieces for line in piece.split(b"\n")[1:])
+
+
+def test_a_document_in_one_read_is_two_pieces():
+    framer = LineFramer(indented=True)
+    assert framer.feed(b'{\n  "a": [\n    1\n  ]\n}\n') == [b'{\n  "a": [\n    1\n  ]', b"}"]
+    assert (framer.lines, framer.close()) == (5, None)

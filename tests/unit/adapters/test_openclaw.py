@@ -10,6 +10,7 @@ from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
 from callboard_adapters.openclaw import OpenclawAdapter
 from callboard_adapters.options import ExecOptions
+from callboard_adapters.process.framing import LineFramer
 from callboard_wire.failures import FailureReason
 from tests.unit.adapters.speaking import Speaking
 
@@ -66,6 +67,16 @@ def test_both_pipes_empty_is_no_output():
 def test_a_foreign_line_in_the_document_is_left_out(noise, at):
     said = lines(document("hello"))
     assert openclaw().line(*said[:at], noise, *said[at:]).finish().output == "hello"
+
+
+@pytest.mark.parametrize("noise", [b"[plugins] {a}", b"  indented, and no JSON", b"", b"\xff\xfe\r"])
+@pytest.mark.parametrize("read", [1, 7, 64, 1 << 16])
+def test_reads_of_any_size_find_the_same_document(noise, read):
+    data = b"\n".join([noise, *lines(document("hello")), noise, noise, b""])
+    framer = LineFramer(indented=True)
+    pieces = [p for at in range(0, len(data), read) for p in framer.feed(data[at : at + read])]
+    run = openclaw().line(*pieces)
+    assert (run.finish().output, run.text(), run.adapter.noise()[0]) == ("hello", "hello", 3 if noise.strip() else 0)
 
 
 def test_a_document_on_one_line_is_one_too():
