@@ -96,6 +96,7 @@ class WorkspaceItem(Item):
     context = UnicodeAttribute(attr_name="cx", null=True)
     repos: JSONAttribute = JSONAttribute(attr_name="rp", null=True)
     settings: JSONAttribute = JSONAttribute(attr_name="se", null=True)
+    model_profiles: JSONAttribute = JSONAttribute(attr_name="mpr", null=True)
     created = NumberAttribute(attr_name="ct")
 
 
@@ -159,6 +160,8 @@ class AgentItem(Item):
     provider = UnicodeAttribute(attr_name="pv", null=True)
     model = UnicodeAttribute(attr_name="mo", null=True)
     thinking_level = UnicodeAttribute(attr_name="tl", null=True)
+    service_tier = UnicodeAttribute(attr_name="sv", null=True)
+    model_profile = UnicodeAttribute(attr_name="mp", null=True)
     custom_args: ListAttribute[str] = ListAttribute(attr_name="ca", null=True)
     mcp_config: JSONAttribute = JSONAttribute(attr_name="mc", null=True)
     max_concurrent_tasks = NumberAttribute(attr_name="mx")
@@ -166,6 +169,8 @@ class AgentItem(Item):
     env_version = UnicodeAttribute(attr_name="ev", null=True)
     env_key_count = NumberAttribute(attr_name="ek", null=True)
     owner_id = UnicodeAttribute(attr_name="ow", null=True)
+    permission_mode = UnicodeAttribute(attr_name="pm", null=True)  # absent: private
+    invocation_targets: ListAttribute[str] = ListAttribute(attr_name="it", null=True)
     archived = NumberAttribute(attr_name="ar", null=True)
     created = NumberAttribute(attr_name="ct")
 
@@ -191,6 +196,7 @@ class RuntimeItem(Item):
     name = UnicodeAttribute(attr_name="nm")
     version = UnicodeAttribute(attr_name="vn", null=True)
     owner_id = UnicodeAttribute(attr_name="ow", null=True)
+    visibility = UnicodeAttribute(attr_name="vi", null=True)  # absent: private
     offline = NumberAttribute(attr_name="of", null=True)
     offline_reason: JSONAttribute = JSONAttribute(attr_name="or", null=True)
     created = NumberAttribute(attr_name="ct")
@@ -229,6 +235,7 @@ class TaskItem(Item):
     attempt = NumberAttribute(attr_name="at", null=True)
     max_attempts = NumberAttribute(attr_name="ma", null=True)
     timeout_s = NumberAttribute(attr_name="to", null=True)
+    model_profile = UnicodeAttribute(attr_name="mpf", null=True)
     created = NumberAttribute(attr_name="ct")
     queued = NumberAttribute(attr_name="qu", null=True)  # since when it may be claimed, where that is not `created`
     dispatched = NumberAttribute(attr_name="dt", null=True)
