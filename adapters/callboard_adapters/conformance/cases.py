@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from callboard_adapters.base import Outcome
 from callboard_adapters.capabilities import ArgMode, PromptVia
-from callboard_adapters.conformance.suite import Bench, Case, same_end, same_outcome
+from callboard_adapters.conformance.suite import Bench, Case, Run, same_end, same_outcome
 from callboard_adapters.messages import MessageType, RunStatus, Watchdog
 from callboard_adapters.options import ExecOptions
 from callboard_adapters.process.framing import MAX_LINE
@@ -15,6 +15,7 @@ from callboard_adapters.process.framing import MAX_LINE
 _CUTS = 3000  # at most this many cuts of one recording
 _DEATHS = 12  # at most this many processes that die half-way
 _FUZZ = 300
+_NARROW, _WIDE = 0.2, 5.0  # seconds: idle clocks, the narrowest and where the search for one that is wide enough ends
 
 
 async def plays_whole(bench: Bench) -> None:
@@ -167,14 +168,30 @@ async def idle_and_tool_clocks(bench: Bench) -> None:
     lines = len(bench.recording.lines)
     tool = next((i + 1 for i, n in enumerate(run.tools_open) if n and i + 1 < lines), None)
     if tool is not None:
-        clocks = {"idle_watchdog_timeout": 0.2, "tool_watchdog_timeout": 0.8, "handshake_timeout": 0}
-        hung = await bench.run(stop_after=tool, options=clocks)
+        hung = await _hung_in_a_tool(bench, tool)
         _watchdog(bench, hung.result.failure, Watchdog.TOOL)
     quiet = next((i + 1 for i, n in enumerate(run.tools_open) if not n and not run.turn_ends[i]), None)
     if quiet is not None:
         clocks = {"idle_watchdog_timeout": 0.4, "tool_watchdog_timeout": 0, "handshake_timeout": 0}
         hung = await bench.run(stop_after=quiet, options=clocks)
         _watchdog(bench, hung.result.failure, Watchdog.IDLE)
+
+
+async def _hung_in_a_tool(bench: Bench, after: int) -> Run:
+    """The run that hangs after the line that starts a tool, with an idle clock narrower than the tool clock.
+
+    On a busy machine the fake CLI takes longer to start than a narrow clock allows, and is ended before it has said
+    that a tool runs. Such a run says nothing about the clocks, so it is played again with wider ones.
+    """
+    idle = _NARROW
+    while True:
+        clocks = {"idle_watchdog_timeout": idle, "tool_watchdog_timeout": 3 * idle, "handshake_timeout": 0}
+        hung = await bench.run(stop_after=after, options=clocks)
+        used = {m.call_id for m in hung.messages if m.type is MessageType.TOOL_USE}
+        ended = {m.call_id for m in hung.messages if m.type is MessageType.TOOL_RESULT}
+        if used - ended or idle >= _WIDE:
+            return hung
+        idle *= 3
 
 
 async def cancel_half_way(bench: Bench) -> None:
