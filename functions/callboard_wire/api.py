@@ -31,7 +31,8 @@ class EnqueueRequest(Body):
 
 
 class MoveView(Body):
-    """One move of a task: `at` by the server's clock, `by` as ``kind:id`` of the actor."""
+    """One move of a task: `at` by the server's clock, `by` as ``kind:id`` of the actor, `reason` where it ended the
+    task in failure."""
 
     move: str
     start: str = ""
@@ -39,6 +40,7 @@ class MoveView(Body):
     at: datetime
     by: str = ""
     fence: int = 0
+    reason: str = ""
 
 
 class WaitReason(Body):
@@ -130,77 +132,6 @@ class DoctorReport(Body):
     checked: int
     offences: list[OffenceView] = Field(default_factory=list)
     next_cursor: str | None = None
-
-
-class CreateAgentRequest(Body):
-    """`custom_env` is known here only to be refused: it has its own endpoint."""
-
-    name: Name
-    runtime_id: Id | None = None
-    provider: str | None = Field(None, max_length=40)
-    description: str = Field("", max_length=255)
-    instructions: str = Field("", max_length=100_000)
-    model: str | None = Field(None, max_length=200)
-    thinking_level: str | None = Field(None, max_length=64)
-    custom_args: list[str] = Field(default_factory=list, max_length=1000)
-    mcp_config: dict[str, Any] | None = None
-    max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
-    max_turns: int | None = Field(None, ge=1, le=10_000)
-    custom_env: Any = None
-
-
-class UpdateAgentRequest(Body):
-    """Fields that are absent stay; null clears. ``***`` inside `mcp_config` keeps what is stored there. `custom_env` is
-    known here only to be refused: it has its own endpoint."""
-
-    name: Name | None = None
-    runtime_id: Id | None = None
-    description: str | None = Field(None, max_length=255)
-    instructions: str | None = Field(None, max_length=100_000)
-    model: str | None = Field(None, max_length=200)
-    thinking_level: str | None = Field(None, max_length=64)
-    custom_args: list[str] | None = Field(None, max_length=1000)
-    mcp_config: dict[str, Any] | None = None
-    max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
-    max_turns: int | None = Field(None, ge=1, le=10_000)
-    custom_env: Any = None
-
-
-class PutAgentEnv(Body):
-    """The whole map; ``****`` keeps a stored value. `version`: the one that was read, to notice another's change."""
-
-    custom_env: dict[str, str] = Field(max_length=1000)
-    version: str | None = None
-
-
-class AgentEnv(Body):
-    custom_env: dict[str, str]
-    version: str = ""
-
-
-class AgentView(Body):
-    """`mcp_config_redacted`: there is one, and it is not shown to this caller."""
-
-    id: str
-    workspace_id: str
-    name: str
-    description: str = ""
-    instructions: str = ""
-    runtime_id: str = ""
-    provider: str = ""
-    model: str | None = None
-    thinking_level: str | None = None
-    custom_args: list[str] = Field(default_factory=list)
-    mcp_config: dict[str, Any] | None = None
-    mcp_config_redacted: bool = False
-    max_concurrent_tasks: int = 6
-    max_turns: int | None = None
-    has_custom_env: bool = False
-    custom_env_key_count: int = 0
-    owner_id: str = ""
-    status: str = "idle"
-    archived: bool = False
-    created_at: datetime
 
 
 class RuntimeView(Body):

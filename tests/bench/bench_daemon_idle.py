@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from callboard_daemon.cli.api import Api
-from callboard_wire.api import BootstrapRequest, CreateAgentRequest, EnqueueRequest
+from callboard_wire.agents import CreateAgentRequest
+from callboard_wire.api import BootstrapRequest, EnqueueRequest
 from tests.bench.gateway_process import gateway
 from tests.bench.harness import Row, run
 from tests.fakes.daemon_process import eventually, running_daemon

@@ -11,7 +11,7 @@ import click
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import note, one_line, print_fields, print_json, print_table, working
 from callboard_daemon.cli.typed import body_from, text_of
-from callboard_wire.api import AgentView, CreateAgentRequest
+from callboard_wire.agents import AgentView, CreateAgentRequest
 
 
 @click.group()

@@ -14,10 +14,9 @@ from callboard_daemon import version
 from callboard_daemon.answers import body_of, client_options, error_from_exception, headers, httpx
 from callboard_daemon.errors import ControlError, NotFound
 from callboard_daemon.retry import may_pass, pause
+from callboard_wire.agents import AgentView, CreateAgentRequest
 from callboard_wire.api import (
-    AgentView,
     BootstrapRequest,
-    CreateAgentRequest,
     CreateTokenRequest,
     DoctorReport,
     EnqueueRequest,

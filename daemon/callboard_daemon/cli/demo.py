@@ -31,7 +31,8 @@ from callboard_daemon.errors import CallboardError, ExitCode
 from callboard_daemon.paths import Paths, paths_for
 from callboard_daemon.rediscover import ECHO
 from callboard_daemon.settings import load_settings
-from callboard_wire.api import BootstrapRequest, CreateAgentRequest, EnqueueRequest, TaskView
+from callboard_wire.agents import CreateAgentRequest
+from callboard_wire.api import BootstrapRequest, EnqueueRequest, TaskView
 from callboard_wire.states import TaskStatus
 
 FILE: Final = "hello.txt"

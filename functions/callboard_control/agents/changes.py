@@ -14,7 +14,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem
 from callboard_control.tasks import board
-from callboard_wire.api import UpdateAgentRequest
+from callboard_wire.agents import UpdateAgentRequest
 
 A, N, S = AgentItem, AgentNameItem, SlotItem
 MASK = "***"

@@ -13,7 +13,7 @@ from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem
-from callboard_wire.api import AgentEnv, PutAgentEnv
+from callboard_wire.agents import AgentEnv, PutAgentEnv
 from callboard_wire.environment import KEEP, MAX_BYTES, refused_keys
 
 A = AgentItem

@@ -12,7 +12,8 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem, new
 from callboard_control.tasks.record import at
-from callboard_wire.api import AgentView, CreateAgentRequest, Page, UpdateAgentRequest
+from callboard_wire.agents import AgentView, CreateAgentRequest, UpdateAgentRequest
+from callboard_wire.api import Page
 
 DEFAULT_CONCURRENCY = 6
 A = AgentItem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from callboard_control.actor import person
 from callboard_control.agents import env, teammates
 from callboard_control.entrypoints._http import as_handler, caller, new_app
-from callboard_wire.api import AgentEnv, PutAgentEnv
+from callboard_wire.agents import AgentEnv, PutAgentEnv
 
 app = new_app()
 handler = as_handler(app)

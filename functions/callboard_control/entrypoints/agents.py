@@ -9,7 +9,8 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from callboard_control.actor import person, reader
 from callboard_control.agents import changes, teammates
 from callboard_control.entrypoints._http import as_handler, caller, new_app
-from callboard_wire.api import AgentView, CreateAgentRequest, Page, UpdateAgentRequest
+from callboard_wire.agents import AgentView, CreateAgentRequest, UpdateAgentRequest
+from callboard_wire.api import Page
 
 app = new_app()
 handler = as_handler(app)
