@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from callboard_wire.providers import Model
+
 
 class PromptVia(StrEnum):
     STDIN_LINE = "stdin-line"  # one protocol line; stdin stays open until the result
@@ -87,6 +89,7 @@ class Capabilities:
     cost: bool = False
     thinking_levels: tuple[str, ...] = ()
     model_source: ModelSource = ModelSource.NONE
+    models: tuple[Model, ...] = ()  # those known without asking the CLI
     model_flag: bool = True
     max_turns: bool = False
     system_prompt: bool = False  # the adapter forwards `ExecOptions.system_prompt` itself

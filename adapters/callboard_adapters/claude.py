@@ -24,6 +24,7 @@ from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
+from callboard_wire.providers import models_of
 
 AUTH_RETRIES_SETTING = "CALLBOARD_CLAUDE_AUTH_RETRIES"
 _AUTH_RETRIES = 2
@@ -114,6 +115,7 @@ class ClaudeAdapter(StreamJsonAdapter):
         cost=True,
         thinking_levels=("low", "medium", "high", "xhigh", "max"),
         model_source=ModelSource.STATIC,
+        models=models_of("claude"),
         max_turns=True,
         context_file="CLAUDE.md",
         skills_folder=".claude/skills",

@@ -44,6 +44,7 @@ from callboard_adapters.codex_usage import ROLLOUT_MARKS, from_rollout
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus, Watchdog
 from callboard_adapters.options import ExecOptions
+from callboard_wire.providers import models_of
 
 _SANDBOXES = ("danger-full-access", "workspace-write", "read-only")
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -67,6 +68,7 @@ class CodexAdapter(Adapter):
         usage=UsageVia.STREAM,
         thinking_levels=("minimal", "low", "medium", "high", "xhigh", "max", "ultra"),
         model_source=ModelSource.COMMAND,
+        models=models_of("codex"),
         model_flag=False,
         context_file="AGENTS.md",
         skills_folder=".agents/skills",  # skills/list of 0.171 calls it the repository's scope

@@ -35,6 +35,7 @@ from callboard_adapters.cursor_stream import CursorStream, error_text
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
 from callboard_adapters.options import ExecOptions
+from callboard_wire.providers import models_of
 
 _ENV_ROOT = "CALLBOARD_ENV_ROOT"
 _BLOCKED = {
@@ -69,6 +70,7 @@ class CursorAdapter(Adapter):
         mcp=McpVia.PROJECT_FILE,
         usage=UsageVia.STREAM,
         model_source=ModelSource.COMMAND,
+        models=models_of("cursor"),
         context_file="AGENTS.md",
         skills_folder=".cursor/skills",
         user_skills_folder="~/.cursor/skills",

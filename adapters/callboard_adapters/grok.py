@@ -21,6 +21,7 @@ from callboard_adapters.dialects.json_rpc import method_key
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
+from callboard_wire.providers import models_of
 
 _KEY_METHOD, _TOKEN_METHOD, _BROWSER_METHOD = "xai.api_key", "cached_token", "grok.com"
 _OWN = "x.ai/"
@@ -135,6 +136,7 @@ class GrokAdapter(AcpAdapter):
         cost=True,
         thinking_levels=("low", "medium", "high", "xhigh"),
         model_source=ModelSource.PROTOCOL,
+        models=models_of("grok"),
         model_flag=False,
         system_prompt=True,
         context_file="AGENTS.md",

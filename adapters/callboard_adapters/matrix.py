@@ -12,6 +12,7 @@ from typing import Any
 
 from callboard_adapters import registry
 from callboard_adapters.capabilities import Capabilities
+from callboard_wire.providers import Model
 
 _INTRO = """# Providers
 
@@ -49,6 +50,7 @@ _TABLES: tuple[tuple[str, tuple[Column, ...]], ...] = (
         (
             ("model", lambda c: c.model_flag),
             ("models listed by", lambda c: c.model_source),
+            ("models known", lambda c: ", ".join(map(_model, c.models))),
             ("thinking levels", lambda c: ", ".join(c.thinking_levels)),
             ("turn limit", lambda c: c.max_turns),
             ("system prompt", lambda c: c.system_prompt),
@@ -89,6 +91,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, Enum):
         value = value.value
     return "" if value in (None, "none") else str(value).replace("|", "\\|")
+
+
+def _model(model: Model) -> str:
+    window = f" ({model.context_window:,} tokens)" if model.context_window else ""
+    return f"`{model.id}`{window}"
 
 
 def _code(text: str | None) -> str:

@@ -81,8 +81,8 @@ class AgentEnv(Body):
 
 
 class ReadinessReason(Body):
-    """What keeps an agent from working, or makes it work otherwise than asked: a code to decide by, a sentence, and what
-    to do. `weight`: it `blocks` work, work `waits` for it, or it is only to be `known`."""
+    """What keeps an agent from working, or makes it work otherwise than asked: a code to decide by, a sentence, and
+    what to do. `weight`: it `blocks` work, work `waits` for it, or it is only to be `known`."""
 
     code: str
     message: str
