@@ -37,6 +37,9 @@ class FailureReason(StrEnum):
     SKILL_BUNDLE_UNAVAILABLE = "skill_bundle_unavailable"
     RUNTIME_CLI_TIMEOUT = "runtime_cli_timeout"
     INVALID_TASK_IDENTITY = "invalid_task_identity"
+    WORKSPACE_MISMATCH = "workspace_mismatch"
+    AGENT_WITHOUT_RUNTIME = "agent_without_runtime"
+    RUNTIME_WITHOUT_OWNER = "runtime_without_owner"
     ISSUE_WINDOW_RESTRICTED = "issue_window_restricted"
     IDLE_WATCHDOG = "idle_watchdog"
     CODEX_SEMANTIC_INACTIVITY = "codex_semantic_inactivity"
@@ -106,6 +109,9 @@ FAILURES: Final[dict[FailureReason, Failure]] = {
     # A CLI that cannot read its own configuration in time does so again: retrying only burns the machine.
     FailureReason.RUNTIME_CLI_TIMEOUT: Failure(_S),
     FailureReason.INVALID_TASK_IDENTITY: Failure(_P),
+    FailureReason.WORKSPACE_MISMATCH: Failure(_P),
+    FailureReason.AGENT_WITHOUT_RUNTIME: Failure(_S),
+    FailureReason.RUNTIME_WITHOUT_OWNER: Failure(_S),
     FailureReason.ISSUE_WINDOW_RESTRICTED: Failure(_P),
     FailureReason.IDLE_WATCHDOG: Failure(_R),
     FailureReason.CODEX_SEMANTIC_INACTIVITY: Failure(_R, retryable=True, fresh_session=True, poisons_session=True),

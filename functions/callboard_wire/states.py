@@ -48,6 +48,7 @@ class Move(StrEnum):
     COMPLETE = "complete"
     FAIL = "fail"
     EXPIRE = "expire"
+    REFUSE = "refuse"
     CANCEL = "cancel"
 
 
@@ -75,6 +76,8 @@ MOVES: Final[dict[Move, tuple[frozenset[TaskStatus], TaskStatus]]] = {
     Move.FAIL: (HELD, _S.FAILED),
     # Nobody held it and it waited too long.
     Move.EXPIRE: (WAITING, _S.FAILED),
+    # A claim met it and found that it can never run: its agent, runtime or owner is gone.
+    Move.REFUSE: (WAITING, _S.FAILED),
     Move.CANCEL: (ACTIVE, _S.CANCELLED),
 }
 

@@ -148,7 +148,8 @@ def active_ids(agent: AgentItem) -> list[str]:
         cursor = None
         while True:
             page = table.rows(TaskItem.ready_index, partition, limit=500, cursor=cursor)
-            ids += [row.pk.removeprefix("TK#") for row in page.items if row.rsk.split("#")[2] == agent.id]
+            rows = [enqueueing.ready_row(row) for row in page.items]
+            ids += [row.task_id for row in rows if row.agent_id == agent.id]
             cursor = page.cursor
             if cursor is None:
                 break

@@ -4,7 +4,8 @@
         │     renewed every 15 s while the daemon prepares    (either way with a new fence: the old claim is stale)
         └─ start: the lease is over, the runtime's liveness counts from here
 
-Rows of the `ready` index are hints. A stale row, a lost race, a full agent or a busy lane never block what is behind.
+Rows of the `ready` index are hints. A stale row, a lost race, a full agent or a busy lane never block what is behind,
+and a task that can never run (`standing`) is ended by the claim that meets it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from callboard_control import ports
 from callboard_control.actor import SYSTEM, Daemon
@@ -23,14 +24,17 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed, StoreError
 from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem, WorkspaceItem
 from callboard_control.tasks import conditions, lease, record, settle, slot
+from callboard_control.tasks.enqueue import ReadyRow, ready_row
+from callboard_control.tasks.standing import Refusal, Standing, misplaced
 from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
-from callboard_wire.failures import FailureReason
 from callboard_wire.states import PREPARING, Move, TaskStatus
 
 T = TaskItem
 LOOK: Final = 60
 """Candidates read at a time; the claim goes on behind them when all are blocked."""
 LOOK_AT_MOST: Final = 5000
+REFUSE_AT_MOST: Final = 500
+"""Tasks one claim ends because they can never run; more are left to the next, for this one has an answer to give."""
 MANY: Final = 8
 """Claims of one agent's tasks within a second, from which on a claim takes it that it is not alone."""
 logger: Final = logging.getLogger("callboard.claim")
@@ -53,13 +57,13 @@ class _Round:
     daemon: Daemon
     claim_id: str
     wanted: int
+    standing: Standing
     claims: list[Claim] = field(default_factory=list)
-    agents: dict[str, AgentItem | None] = field(default_factory=dict)
     slots: dict[str, SlotItem] = field(default_factory=dict)
-    workspace: WorkspaceItem | None = None
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
+    refused: int = 0
     began: int = field(default_factory=ports.now_ms)
     outrun: bool = False
     lately: Counter[str] = field(default_factory=Counter)
@@ -77,7 +81,7 @@ def claim(daemon: Daemon, runtime_ids: Collection[str], max_tasks: int, claim_id
     daemon claim again while these wait.
     """
     mine = [r for r in dict.fromkeys(runtime_ids) if r in daemon.runtimes]
-    state = _Round(daemon, claim_id or keys.new_id(), min(max_tasks, MAX_BATCH_CLAIM))
+    state = _Round(daemon, claim_id or keys.new_id(), min(max_tasks, MAX_BATCH_CLAIM), Standing(daemon))
     if not mine or state.wanted <= 0:
         return []
     try:
@@ -95,9 +99,9 @@ def _take(state: _Round, mine: list[str], *, repeated: bool) -> None:
     if state.claims:
         return
     state.slots = {found.pk.removeprefix("AG#"): found for found in slots}
-    for runtime_id, row in _candidates(state, mine):
+    for row, runtime_id in _candidates(state, mine):
         _try(state, runtime_id, row)
-        if state.enough:
+        if state.enough or state.refused >= REFUSE_AT_MOST:
             return
 
 
@@ -109,15 +113,16 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
     now = ports.now_ms()
     held = slot.held_tasks(slots)
     state.lately = Counter(t.agent_id for t in held if now - int(t.dispatched or 0) < 1000)
-    for task in sorted(held, key=lambda t: (t.created, t.id)):
+    for task in sorted(held, key=lambda t: (t.created or 0, t.id)):
         if state.enough or task.runtime_id not in mine or task.status not in PREPARING:
             continue
         same = repeated and task.claim_id == state.claim_id
         if not same and int(task.lease_until or 0) > now:
             continue
-        agent = _agent(state, task)
-        if agent is None:
-            settle.fail(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists.", SYSTEM)
+        state.standing.learn(task.agent_id, task.runtime_id)
+        agent = state.standing.of(task)
+        if isinstance(agent, Refusal):
+            settle.fail(task, agent.reason, agent.message, SYSTEM, again=False)
             continue
         if not same and int(task.fence or 0) >= settle.MAX_CLAIMS:
             settle.give_up(task, SYSTEM)
@@ -125,7 +130,7 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
         token, digest = _mint(task.id)
         renewed = lease.again(task, digest) if same else lease.reclaim(task, state.claim_id, digest)
         if renewed is not None:
-            state.claims.append(Claim(renewed, agent, token))
+            state.claims.append(Claim(renewed, agent, token, state.standing.workspace))
 
 
 # ── anew ─────────────────────────────────────────────────────────────────────
@@ -137,21 +142,21 @@ def _learn(state: _Round, agent_id: str) -> None:
     found = state.slots.pop(agent_id, None)
     if found is None:
         return
-    agent = _agent_by_id(state, agent_id)
+    agent = state.standing.agent(agent_id)
     if agent is not None and len(found.running or ()) >= int(agent.max_concurrent_tasks):
         state.full.add(agent_id)
     state.lanes.update(f"{agent_id}#{keys.shard_name(lane)}" for lane in found.lanes or ())
 
 
-def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
-    """(runtime, ready row) in turn order over all runtimes, skipping rows of full agents and taken lanes unread."""
+def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[ReadyRow, str]]:
+    """(ready row, runtime) in turn order over all runtimes, skipping rows of full agents and taken lanes unread."""
     cursors: dict[str, str | None] = dict.fromkeys(mine)
     seen = 0
     while cursors and seen < LOOK_AT_MOST:
-        rows: list[tuple[str, str]] = []
+        rows: list[tuple[ReadyRow, str]] = []
         for runtime_id in list(cursors):
             page = table.rows(T.ready_index, keys.ready_of(runtime_id), limit=LOOK, cursor=cursors[runtime_id])
-            rows += [(row.rsk, runtime_id) for row in page.items]
+            rows += [(ready_row(row), runtime_id) for row in page.items]
             if page.cursor is None:
                 del cursors[runtime_id]
             else:
@@ -160,43 +165,44 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[str, str]]:
         rows.sort()
         _spread(state, rows)
         while rows:
-            key, runtime_id = rows.pop(0)
-            if not _blocked(state, key):
+            row, runtime_id = rows.pop(0)
+            if not _blocked(state, row):
                 state.outrun = False
-                yield runtime_id, key
+                yield row, runtime_id
                 # Losing the head means others are at the same rows: go on somewhere else, not to the next together. A
                 # wall, or a row left over from long ago, means nothing of the kind, and the order stays.
                 if state.outrun:
                     random.shuffle(rows)
 
 
-def _spread(state: _Round, rows: list[tuple[str, str]]) -> None:
+def _spread(state: _Round, rows: list[tuple[ReadyRow, str]]) -> None:
     """Where many of the first agent's tasks were claimed within the last second, others are claiming beside us: begin
     anywhere on the page. They start within moments of each other in any order, and a collision costs write units."""
-    if rows and state.lately[rows[0][0].split("#")[2]] >= MANY:
+    if rows and state.lately[rows[0][0].agent_id] >= MANY:
         random.shuffle(rows)
 
 
-def _blocked(state: _Round, key: str) -> bool:
-    _, task_id, agent_id, *lane = key.split("#")
-    _learn(state, agent_id)
-    return agent_id in state.full or task_id in state.tried or bool(lane and f"{agent_id}#{lane[0]}" in state.lanes)
+def _blocked(state: _Round, row: ReadyRow) -> bool:
+    _learn(state, row.agent_id)
+    lane = bool(row.lane) and f"{row.agent_id}#{row.lane}" in state.lanes
+    return lane or row.agent_id in state.full or row.task_id in state.tried
 
 
-def _try(state: _Round, runtime_id: str, row: str) -> None:
+def _try(state: _Round, runtime_id: str, row: ReadyRow) -> None:
     """One attempt at one candidate; whatever stands in its way is remembered and never raised."""
-    _, task_id, agent_id, *lane = row.split("#")
-    state.tried.add(task_id)
-    task, found = _read(state, task_id, agent_id)
-    if task is None or task.status != TaskStatus.QUEUED or task.runtime_id != runtime_id:
+    state.tried.add(row.task_id)
+    task, found = state.standing.read(row.task_id, row.agent_id, runtime_id)
+    if task is None or task.status != TaskStatus.QUEUED or task.rpk != keys.ready_of(runtime_id):
         # The row is older than the task: somebody was faster, in this very moment or before an index that lags.
         state.outrun = task is not None and int(task.dispatched or 0) >= state.began
         return
-    agent = state.agents[agent_id]
-    if agent is None or agent.archived is not None:
-        settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task's agent no longer exists or is archived.")
+    agent = misplaced(task, row, runtime_id) or state.standing.of(task)
+    if isinstance(agent, Refusal):
+        task.id = row.task_id  # it is found, and ended, by its key
+        settle.refuse(task, agent.reason, agent.message)
+        state.refused += 1
         return
-    if _wall(state, found, agent, task, lane):
+    if _wall(state, found, agent, task):
         return  # seen without a write, which would cost units to be refused
     token, digest = _mint(task.id)
     now = ports.now_ms()
@@ -205,27 +211,14 @@ def _try(state: _Round, runtime_id: str, row: str) -> None:
     except ConditionFailed as e:
         if 1 in e.failed:
             found = table.get(SlotItem, f"AG#{task.agent_id}", "SLOT")
-            _wall(state, found, agent, task, lane)
+            _wall(state, found, agent, task)
         state.outrun = 0 in e.failed
         twin = _twins(state, task, digest) if state.outrun else None
         if twin is None:
             return
-        state.claims.append(Claim(twin, agent, token, state.workspace))
+        state.claims.append(Claim(twin, agent, token, state.standing.workspace))
         return
-    state.claims.append(Claim(_claimed(task, state, now), agent, token, state.workspace))
-
-
-def _read(state: _Round, task_id: str, agent_id: str) -> tuple[TaskItem | None, SlotItem | None]:
-    """The task and its agent's slot as they are now; with them the agent and the workspace, where this round has not
-    read those yet."""
-    wanted: list[Any] = [(TaskItem, keys.task(task_id), "T"), (SlotItem, f"AG#{agent_id}", "SLOT")]
-    if agent_id in state.agents:
-        task, found = table.get_together(*wanted)
-        return task, found
-    key = keys.workspace(state.daemon.workspace_id)
-    wanted += [(AgentItem, key, f"AG#{agent_id}"), (WorkspaceItem, key, "W")]
-    task, found, state.agents[agent_id], state.workspace = table.get_together(*wanted)
-    return task, found
+    state.claims.append(Claim(_claimed(task, state, now), agent, token, state.standing.workspace))
 
 
 def _claimed(task: TaskItem, state: _Round, now: int) -> TaskItem:
@@ -262,7 +255,7 @@ def _writes(state: _Round, task: TaskItem, agent: AgentItem, digest: str, now: i
     return writes
 
 
-def _wall(state: _Round, found: SlotItem | None, agent: AgentItem, task: TaskItem, lane: list[str]) -> bool:
+def _wall(state: _Round, found: SlotItem | None, agent: AgentItem, task: TaskItem) -> bool:
     """Whether the slot has no place for the task; remembered, so that no row behind the same wall is tried."""
     if found is None:
         return False
@@ -270,7 +263,7 @@ def _wall(state: _Round, found: SlotItem | None, agent: AgentItem, task: TaskIte
         state.full.add(task.agent_id)
         return True
     if task.lane and task.lane in (found.lanes or ()):
-        state.lanes.add(f"{task.agent_id}#{lane[0]}")
+        state.lanes.add(f"{task.agent_id}#{keys.shard_name(task.lane)}")
         return True
     return False
 
@@ -288,15 +281,3 @@ def _mint(task_id: str) -> tuple[str, str]:
 
 def encode_digest(digest: bytes) -> str:
     return base64.b64encode(digest).decode().rstrip("=")
-
-
-def _agent(state: _Round, task: TaskItem) -> AgentItem | None:
-    agent = _agent_by_id(state, task.agent_id)
-    return agent if agent is not None and agent.workspace_id == task.workspace_id else None
-
-
-def _agent_by_id(state: _Round, agent_id: str) -> AgentItem | None:
-    if agent_id not in state.agents:
-        key = keys.workspace(state.daemon.workspace_id)
-        state.agents[agent_id] = table.get(AgentItem, key, f"AG#{agent_id}")
-    return state.agents[agent_id]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from callboard_control import ports
 from callboard_control.actor import Actor
@@ -116,7 +116,7 @@ def place(task: TaskItem) -> Enqueued:
 
 def pending_of(task: TaskItem) -> TaskItem | None:
     """The task that waits for the same issue and agent, if any."""
-    found = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id)
+    found = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id) if task.agent_id else None
     return record.load(found.task_id) if found is not None else None
 
 
@@ -132,6 +132,21 @@ def ready_key(task: TaskItem) -> str:
     """The turn, the id, then agent and lane: a claim skips rows of an agent that is full without reading the tasks."""
     lane = f"#{keys.shard_name(task.lane)}" if task.lane else ""
     return f"{keys.turn(int(task.created), int(task.priority or 0))}#{task.id}#{task.agent_id}{lane}"
+
+
+class ReadyRow(NamedTuple):
+    """A row of the `ready` index: what a claim knows of a task without reading it. Rows sort in turn order; `task_id`
+    is by the table's key, agent and lane are what the row says, "" where it says nothing."""
+
+    key: str
+    task_id: str
+    agent_id: str
+    lane: str
+
+
+def ready_row(row: TaskItem) -> ReadyRow:
+    _, _, agent_id, lane, *_ = [*row.rsk.split("#"), "", "", ""]
+    return ReadyRow(row.rsk, row.pk.removeprefix("TK#"), agent_id, lane)
 
 
 def lane_of(agent_id: str, issue_id: str | None, chat_session_id: str | None) -> str | None:

@@ -76,6 +76,8 @@ def move_views(item: TaskItem) -> list[MoveView]:
             )
         )
         state = end
+    if item.failure_reason and views and views[-1].end == TaskStatus.FAILED:
+        views[-1].reason = item.failure_reason
     return views
 
 
@@ -154,8 +156,8 @@ def view(item: TaskItem, *, full: bool = False, **more: Any) -> TaskView:
     values: dict[str, Any] = {
         "id": item.id,
         "workspace_id": item.workspace_id,
-        "agent_id": item.agent_id,
-        "runtime_id": item.runtime_id,
+        "agent_id": item.agent_id or "",
+        "runtime_id": item.runtime_id or "",
         "status": item.status,
         "kind": item.kind or "direct",
         "priority": int(item.priority or 0),

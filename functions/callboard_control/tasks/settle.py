@@ -60,12 +60,10 @@ def fail(
     return _end(task, plan, reason if again else None)
 
 
-def refuse(task: TaskItem, reason: FailureReason, error: str) -> TaskItem:
+def refuse(task: TaskItem, reason: FailureReason, error: str, move: Move = Move.REFUSE) -> TaskItem:
     """queued or deferred → failed: it can never run, and says why instead of going round for ever."""
     waiting = [s.value for s in WAITING]
-    return _end(
-        task, lambda t: End(Move.EXPIRE, SYSTEM, _why(reason, error)) if t.status in waiting else None, ringing=False
-    )
+    return _end(task, lambda t: End(move, SYSTEM, _why(reason, error)) if t.status in waiting else None, ringing=False)
 
 
 def cancel(task: TaskItem, by: str, reason: str = "", *, whoever: bool = True) -> TaskItem:
@@ -113,6 +111,7 @@ def _end(
 def _reloaded(task: TaskItem) -> TaskItem:
     """The task as it is now, with what the daemon said of its end, which is not written yet."""
     found = record.load(task.id) or task
+    found.id = task.id  # by its key: an item that says otherwise of itself is just being refused for it
     for name in SAID_AT_THE_END:
         if getattr(task, name) and not getattr(found, name):
             setattr(found, name, getattr(task, name))
@@ -143,7 +142,7 @@ def _writes(task: TaskItem, end: End, child: TaskItem | None) -> list[table.Writ
         writes.append(slot.release(task))
         pointer = conversation.after(task, end.move, now)
         writes += [pointer] if pointer is not None else []
-    elif task.issue_id and task.status == TaskStatus.QUEUED:
+    elif task.issue_id and task.agent_id and task.status == TaskStatus.QUEUED:
         writes.append(_give_up_place(task))
     if child is not None:
         writes.append(table.Put(child, conditions.is_new()))

@@ -201,7 +201,8 @@ def _queued_too_long(runtime_id: str, swept: Swept) -> None:
 
 
 def _expire(task: TaskItem) -> bool:
-    done = settle.refuse(task, FailureReason.QUEUED_EXPIRED, "Nobody took the task within two hours.")
+    message = "Nobody took the task within two hours."
+    done = settle.refuse(task, FailureReason.QUEUED_EXPIRED, message, Move.EXPIRE)
     return done.status == TaskStatus.FAILED
 
 
@@ -228,11 +229,16 @@ def _deferred(n: int, swept: Swept, machines: Machines, grace_ms: int) -> None:
 
 def _give_up(task: TaskItem) -> bool:
     message = "The machine did not come back in time for the retry."
-    return settle.refuse(task, FailureReason.RUNTIME_RECONNECT_TIMEOUT, message).status == TaskStatus.FAILED
+    done = settle.refuse(task, FailureReason.RUNTIME_RECONNECT_TIMEOUT, message, Move.EXPIRE)
+    return done.status == TaskStatus.FAILED
 
 
 def promote(task: TaskItem) -> bool:
-    """deferred → queued. A task of an issue waits on while another one of that issue and agent is queued."""
+    """deferred → queued. A task of an issue waits on while another one of that issue and agent is queued. One without
+    an agent has no place to wait in: it ends here, for no claim would come to meet it."""
+    if not task.agent_id:
+        done = settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task names no agent.")
+        return done.status == TaskStatus.FAILED
     now = ports.now_ms()
     place_keys = enqueue.requeue_attributes(task)
     writes: list[table.Write] = [
