@@ -59,7 +59,6 @@ class _Round:
     wanted: int
     standing: Standing
     claims: list[Claim] = field(default_factory=list)
-    slots: dict[str, SlotItem] = field(default_factory=dict)
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
@@ -98,7 +97,9 @@ def _take(state: _Round, mine: list[str], *, repeated: bool) -> None:
     _hand_out_again(state, slots, mine, repeated=repeated)
     if state.claims:
         return
-    state.slots = {found.pk.removeprefix("AG#"): found for found in slots}
+    for found in slots:  # read anyway: lanes that are taken need no try
+        agent_id = found.pk.removeprefix("AG#")
+        state.lanes.update(f"{agent_id}#{keys.shard_name(lane)}" for lane in found.lanes or ())
     for row, runtime_id in _candidates(state, mine):
         _try(state, runtime_id, row)
         if state.enough or state.refused >= REFUSE_AT_MOST:
@@ -136,18 +137,6 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
 # ── anew ─────────────────────────────────────────────────────────────────────
 
 
-def _learn(state: _Round, agent_id: str) -> None:
-    """The slot was read anyway: an agent that is full and lanes that are taken need no try. Only for an agent with
-    a candidate: a look that finds none must stay cheap, a held claim takes two a second."""
-    found = state.slots.pop(agent_id, None)
-    if found is None:
-        return
-    agent = state.standing.agent(agent_id)
-    if agent is not None and len(found.running or ()) >= int(agent.max_concurrent_tasks):
-        state.full.add(agent_id)
-    state.lanes.update(f"{agent_id}#{keys.shard_name(lane)}" for lane in found.lanes or ())
-
-
 def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[ReadyRow, str]]:
     """(ready row, runtime) in turn order over all runtimes, skipping rows of full agents and taken lanes unread."""
     cursors: dict[str, str | None] = dict.fromkeys(mine)
@@ -183,7 +172,6 @@ def _spread(state: _Round, rows: list[tuple[ReadyRow, str]]) -> None:
 
 
 def _blocked(state: _Round, row: ReadyRow) -> bool:
-    _learn(state, row.agent_id)
     lane = bool(row.lane) and f"{row.agent_id}#{row.lane}" in state.lanes
     return lane or row.agent_id in state.full or row.task_id in state.tried
 

@@ -47,10 +47,6 @@ class Standing:
         """Read what is not known yet of where a task stands, in one call."""
         self._together([], agent_id, runtime_id)
 
-    def agent(self, agent_id: str) -> AgentItem | None:
-        agent: AgentItem | None = self._get(AgentItem, f"AG#{agent_id}")
-        return agent
-
     @property
     def workspace(self) -> WorkspaceItem | None:
         workspace: WorkspaceItem | None = self._get(WorkspaceItem, "W")
@@ -64,7 +60,7 @@ class Standing:
         return agent if isinstance(agent, Refusal) else self._of_runtime(task) or agent
 
     def _of_agent(self, task: TaskItem) -> AgentItem | Refusal:
-        agent = self.agent(task.agent_id) if task.agent_id else None
+        agent: AgentItem | None = self._get(AgentItem, f"AG#{task.agent_id}") if task.agent_id else None
         if agent is None or agent.archived is not None:
             return _unknown("The task's agent no longer exists or is archived.")
         if agent.id != task.agent_id:
