@@ -7,6 +7,7 @@
     ├── NotFound                 404     <thing>_not_found; also another tenant's thing
     ├── Conflict                 409     wrong_state, stale_claim, sequence_gap, name_taken, …
     ├── TooLarge                 413     too_large
+    ├── TooManyRequests          429     too_many_requests: wait `retry_after_s` seconds
     └── Unavailable              503     unavailable: the same call may succeed in a moment
 
 The daemon takes a 404 for "this runtime or task was deleted" and ends the agent, so a store that did not answer must
@@ -65,6 +66,11 @@ class Conflict(ApiError):
 class TooLarge(ApiError):
     status = 413
     code = "too_large"
+
+
+class TooManyRequests(ApiError):
+    status = 429
+    code = "too_many_requests"
 
 
 class Unavailable(ApiError):

@@ -68,6 +68,7 @@ def compose(data: Path) -> Gateway:
 
 def _composed(folder: DataFolder) -> Gateway:
     _set_environment()
+    _set_limits()
     engine = _open_store(folder)
     try:
         doorbell = LocalDoorbell()
@@ -86,6 +87,15 @@ def _set_environment() -> None:
         os.environ.pop(name, None)
     os.environ.update(ENVIRONMENT)
     os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "WARNING")
+
+
+def _set_limits() -> None:
+    from callboard_control.identity import limits
+
+    try:
+        limits.use(limits.Limiter(limits.Rates.from_environment()))
+    except ValueError as failure:
+        raise GatewayError(str(failure)) from failure
 
 
 def _open_store(folder: DataFolder) -> Engine:

@@ -12,8 +12,9 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError, Servic
 from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValidationError
 
 from callboard_control.actor import Actor, Daemon
+from callboard_control.entrypoints import _visit
 from callboard_control.entrypoints._json import read_json
-from callboard_control.errors import ApiError
+from callboard_control.errors import ApiError, TooManyRequests
 from callboard_control.fleet import machines
 from callboard_control.identity.authenticate import authenticate
 from callboard_control.resolver import Resolver
@@ -30,7 +31,10 @@ def new_app() -> Resolver:
 
     @app.exception_handler(ApiError)
     def refused(e: ApiError) -> Response[str]:
-        return answer(app, e.status, e.code, e.message, e.details)
+        response = answer(app, e.status, e.code, e.message, e.details)
+        if isinstance(e, TooManyRequests):
+            response.headers.update(_visit.refusal(e))
+        return response
 
     @app.exception_handler(RequestValidationError)
     def invalid(e: RequestValidationError) -> Response[str]:
@@ -90,9 +94,11 @@ def answer(app: Resolver, status: int, code: str, message: str, details: dict[st
 
 
 def caller(app: Resolver) -> Actor:
-    """The actor of the current call. Raises `Unauthenticated`."""
+    """The actor of the current call. Raises `Unauthenticated`, `TooManyRequests`."""
     headers = app.current_event.headers
-    return authenticate(headers.get("authorization"), headers.get("x-workspace-id"))
+    actor = authenticate(headers.get("authorization"), headers.get("x-workspace-id"))
+    _visit.admit()
+    return actor
 
 
 def daemon(app: Resolver, **thing: str | None) -> Daemon:
@@ -107,11 +113,35 @@ def daemon_of(app: Resolver, runtime_id: str, **thing: str | None) -> Daemon:
 
 
 def as_handler(app: Resolver) -> Handler:
-    """Bodies are JSON whatever their sender calls them: `curl -d` says form for everything, and Powertools would read
-    a form, or fail on a type it does not know."""
+    """The Lambda handler of an entry point: every call of every route goes through it, and is counted on its way.
+
+    Bodies are JSON whatever their sender calls them: `curl -d` says form for everything, and Powertools would read a
+    form, or fail on a type it does not know.
+    """
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        visit = _visit.enter(event)
+        try:
+            _visit.check(visit)
+        except TooManyRequests as e:
+            return _turned_away(event, e)
         headers = {name: value for name, value in event.get("headers", {}).items() if name.lower() != "content-type"}
-        return app.resolve(event | {"headers": headers | {"content-type": "application/json"}}, context)
+        token = _visit.current.set(visit)
+        try:
+            answered = app.resolve(event | {"headers": headers | {"content-type": "application/json"}}, context)
+        finally:
+            _visit.current.reset(token)
+        return _visit.leave(visit, answered)
 
     return handler
+
+
+def _turned_away(event: dict[str, Any], error: TooManyRequests) -> dict[str, Any]:
+    request_id = (event.get("requestContext") or {}).get("requestId", "")
+    body = ErrorBody(error=error.code, message=error.message, request_id=request_id, details=error.details)
+    return {
+        "statusCode": error.status,
+        "headers": {"content-type": "application/json", "X-Request-Id": request_id, **_visit.refusal(error)},
+        "body": body.model_dump_json(),
+        "isBase64Encoded": False,
+    }
