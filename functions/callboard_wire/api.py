@@ -135,10 +135,17 @@ class DoctorReport(Body):
 
 
 class RuntimeView(Body):
+    """`name` is the machine's word for it, `custom_name` a person's. `visibility` says who may put agents on it: its
+    owner (``private``) or every member (``public``). `max_concurrent_tasks` null: the machine's own slots decide."""
+
     id: str
     workspace_id: str
     name: str
+    custom_name: str = ""
     provider: str
+    profile_id: str = ""
+    visibility: str = "private"
+    max_concurrent_tasks: int | None = None
     version: str = ""
     status: str
     daemon_id: str = ""

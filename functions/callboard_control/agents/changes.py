@@ -8,7 +8,7 @@ from callboard_control import ports
 from callboard_control.actor import Person
 from callboard_control.agents import teammates
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest
-from callboard_control.fleet import machines
+from callboard_control.fleet import runtimes
 from callboard_control.identity import audit
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
@@ -66,7 +66,7 @@ def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str
     if _masked(changes.get("mcp_config")):
         changes["mcp_config"] = restored(changes["mcp_config"], agent.mcp_config)
     if changes.get("runtime_id") not in (None, agent.runtime_id):
-        runtime = machines.find_runtime(person.workspace_id, runtime_id=changes["runtime_id"], provider=None)
+        runtime = runtimes.find_runtime(person.workspace_id, runtime_id=changes["runtime_id"], provider=None)
         changes["provider"] = runtime.provider
         if runtime.provider != agent.provider and "model" not in changes and agent.model:
             changes["model"] = None

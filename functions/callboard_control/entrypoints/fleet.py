@@ -6,9 +6,9 @@ from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from callboard_control.actor import reader
+from callboard_control.actor import person, reader
 from callboard_control.entrypoints._http import as_handler, caller, daemon, new_app
-from callboard_control.fleet import machines
+from callboard_control.fleet import machines, runtimes
 from callboard_wire.api import Page, RuntimeView
 from callboard_wire.bodies import (
     DeregisterRequest,
@@ -17,6 +17,7 @@ from callboard_wire.bodies import (
     RegisterRequest,
     RegisterResponse,
 )
+from callboard_wire.runtimes import UpdateRuntimeRequest
 
 app = new_app()
 handler = as_handler(app)
@@ -43,4 +44,14 @@ def deregister(request: DeregisterRequest) -> dict[str, str]:
 def list_runtimes(
     cursor: Annotated[str | None, Query(max_length=2000)] = None, limit: Annotated[int, Query(ge=1, le=100)] = 50
 ) -> Page[RuntimeView]:
-    return machines.list_runtimes(reader(caller(app)).workspace_id, cursor, limit)
+    return runtimes.list_runtimes(reader(caller(app)).workspace_id, cursor, limit)
+
+
+@app.get("/api/runtimes/<runtime_id>")
+def get_runtime(runtime_id: str) -> RuntimeView:
+    return runtimes.get(reader(caller(app)).workspace_id, runtime_id)
+
+
+@app.patch("/api/runtimes/<runtime_id>")
+def update_runtime(runtime_id: str, request: UpdateRuntimeRequest) -> RuntimeView:
+    return runtimes.update(person(caller(app)), runtime_id, request)

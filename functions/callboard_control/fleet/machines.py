@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from callboard_control import ports
+from callboard_control import names, ports
 from callboard_control.actor import Actor, Daemon, Person, TaskAgent
 from callboard_control.errors import Forbidden, InvalidRequest, NotFound
 from callboard_control.identity.authenticate import as_daemon, membership
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import DaemonItem, RuntimeItem, TaskItem
-from callboard_control.tasks.record import at
 from callboard_wire.bodies import (
-    RUNTIME_FRESH_S,
     DeregisterRequest,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -23,9 +21,6 @@ from callboard_wire.bodies import (
     RegisterResponse,
     RuntimeOffer,
 )
-
-if TYPE_CHECKING:
-    from callboard_wire.api import Page, RuntimeView
 
 WRITE_LIVENESS_EVERY_MS = 15_000
 D, R = DaemonItem, RuntimeItem
@@ -116,7 +111,7 @@ def _save_daemon(
     actions = [
         D.workspace_id.set(workspace_id),
         D.daemon_id.set(request.daemon_id),
-        D.device_name.set(request.device_name or request.daemon_id),
+        D.device_name.set(names.plain(request.device_name) or request.daemon_id),
         D.cli_version.set(request.cli_version or "unknown"),
         D.runtimes.set(known),
         D.seen.set(now),
@@ -138,7 +133,7 @@ def _save_runtime(runtime_id: str, record: str, workspace_id: str, owner_id: str
         R.workspace_id.set(workspace_id),
         R.daemon.set(record),
         R.provider.set(offer.type),
-        R.name.set(offer.name),
+        R.name.set(names.plain(offer.name) or offer.type),
         R.version.set(offer.version or "unknown"),
         R.created.set(R.created | now),
         R.offline.set(now) if offer.status != "online" else R.offline.remove(),
@@ -216,67 +211,7 @@ def retire(workspace_id: str, owner_id: str) -> None:
             return
 
 
-# ── looking ──────────────────────────────────────────────────────────────────
-
-
-def list_runtimes(workspace_id: str, cursor: str | None, limit: int) -> Page[RuntimeView]:
-    page = table.rows(R, keys.workspace(workspace_id), R.sk.startswith("RT#"), limit=limit, cursor=cursor)
-    machines = {d.pk: d for d in table.get_many(D, [(f"DM#{r.daemon}", "D") for r in page.items], consistent=False)}
-    views = [runtime_view(r, machines.get(f"DM#{r.daemon}")) for r in page.items]
-    from callboard_wire.api import Page, RuntimeView  # costly at a cold start, and a claim shows none
-
-    return Page[RuntimeView](items=views, next_cursor=page.cursor)
-
-
-def runtime_view(item: RuntimeItem, daemon: DaemonItem | None) -> RuntimeView:
-    fresh = daemon is not None and ports.now_ms() - int(daemon.seen) <= RUNTIME_FRESH_S * 1000
-    from callboard_wire.api import RuntimeView  # as above
-
-    return RuntimeView(
-        id=item.id,
-        workspace_id=item.workspace_id,
-        name=item.name,
-        provider=item.provider,
-        version=item.version or "",
-        status="online" if fresh and item.offline is None else "offline",
-        daemon_id=daemon.daemon_id if daemon else "",
-        device_name=(daemon.device_name if daemon else None) or "",
-        owner_id=item.owner_id or "",
-        last_seen_at=at(daemon.seen) if daemon else None,
-        offline_reason=item.offline_reason,
-    )
-
-
-def find_runtime(workspace_id: str, *, runtime_id: str | None, provider: str | None) -> RuntimeItem:
-    """The runtime an agent is to use: by id, or the one online runtime of a provider, or the only one there is.
-
-    Raises `InvalidRequest` that lists what there is to choose from.
-    """
-    if runtime_id:
-        runtime = table.get(R, keys.workspace(workspace_id), f"RT#{runtime_id}")
-        if runtime is None:
-            raise InvalidRequest(
-                f"There is no runtime {runtime_id!r} in this workspace.",
-                code="runtime_not_found",
-                runtime_id=runtime_id,
-            )
-        return runtime
-    items = table.rows(R, keys.workspace(workspace_id), R.sk.startswith("RT#"), limit=100, consistent=True).items
-    machines = {d.pk: d for d in table.get_many(D, [(f"DM#{r.daemon}", "D") for r in items])}
-    usable = [r for r in items if runtime_view(r, machines.get(f"DM#{r.daemon}")).status == "online"]
-    fitting: list[RuntimeItem] = [r for r in usable if provider in (None, r.provider)]
-    if len(fitting) == 1 or (fitting and provider):
-        return fitting[0]
-    raise InvalidRequest(_which(provider, usable), code="agent_runtime_required", online=[r.id for r in usable])
-
-
-def _which(provider: str | None, usable: list[RuntimeItem]) -> str:
-    """What to do when no one runtime is meant."""
-    if not usable:
-        return "No runtime is online here: start a daemon first (`callboard daemon start`)."
-    there_are = ", ".join(sorted(f"{r.provider} ({r.id})" for r in usable))
-    missing = f"No runtime of {provider!r} is online here" if provider else "Name a provider or a runtime"
-    return f"{missing}; online are {there_are}."
+# ── speaking for a machine ──────────────────────────────────────────────────
 
 
 def daemon_for(

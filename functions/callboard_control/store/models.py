@@ -171,6 +171,7 @@ class AgentItem(Item):
     owner_id = UnicodeAttribute(attr_name="ow", null=True)
     permission_mode = UnicodeAttribute(attr_name="pm", null=True)  # absent: private
     invocation_targets: ListAttribute[str] = ListAttribute(attr_name="it", null=True)
+    skills: ListAttribute[str] = ListAttribute(attr_name="sl", null=True)
     archived = NumberAttribute(attr_name="ar", null=True)
     created = NumberAttribute(attr_name="ct")
 
@@ -194,9 +195,11 @@ class RuntimeItem(Item):
     provider = UnicodeAttribute(attr_name="pv")
     profile_id = UnicodeAttribute(attr_name="pf", null=True)
     name = UnicodeAttribute(attr_name="nm")
+    custom_name = UnicodeAttribute(attr_name="cn", null=True)
     version = UnicodeAttribute(attr_name="vn", null=True)
     owner_id = UnicodeAttribute(attr_name="ow", null=True)
     visibility = UnicodeAttribute(attr_name="vi", null=True)  # absent: private
+    max_concurrent_tasks = NumberAttribute(attr_name="mx", null=True)  # absent: as many as the machine has slots
     offline = NumberAttribute(attr_name="of", null=True)
     offline_reason: JSONAttribute = JSONAttribute(attr_name="or", null=True)
     created = NumberAttribute(attr_name="ct")

@@ -62,6 +62,9 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/queue of the runtime
 401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  GET /api/doctor
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/runtimes
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}
+401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id}
+401 401  403 403 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id} to close it
 
 401 401  200 200 200 403 403  403 403 200 403  200 403 403 200  POST /api/daemon/register
 401 401  403 403 200 403 403  403 403 200 200  404 404 403 200  POST /api/daemon/heartbeat
@@ -123,6 +126,8 @@ SENT: Final = {
     "POST /api/tasks/{task_id}/rerun": Sent(needs="ended"),
     "POST /api/issues/{issue_id}/rerun": Sent({"task_id": "{task_id}"}, needs="ended"),
     "GET /api/queue of the runtime": Sent(query={"runtime_id": "{runtime_id}"}),
+    "PATCH /api/runtimes/{runtime_id}": Sent({"custom_name": "{unique}"}),
+    "PATCH /api/runtimes/{runtime_id} to close it": Sent({"visibility": "private"}, needs="public_runtime"),
     "POST /api/daemon/register": Sent(
         {"daemon_id": "laptop", "runtimes": [{"name": "echo", "type": "echo"}, {"name": "spare", "type": "spare"}]}
     ),

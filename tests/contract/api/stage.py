@@ -54,8 +54,14 @@ class Stage:
         used, spare = (runtime["id"] for runtime in registered["runtimes"])
         self.machine = Machine(self.world, "laptop", registered["daemon_token"], used)
         self.things |= {"runtime_id": used, "spare_runtime_id": spare}
+        self._let_in()
         self.tokens["dmn"] = self.machine.token
         self.tokens["dm2"] = self.world.machine("desktop").token
+
+    def _let_in(self) -> None:
+        """Everybody may put agents on the runtime, which is for its owner to say."""
+        path = f"/api/runtimes/{self.things['runtime_id']}"
+        self.world.ok("PATCH", path, {"visibility": "public"}, self.tokens["mch"])
 
     def _agents(self) -> None:
         self.things["agent_id"] = self._agent("ada")
@@ -145,6 +151,8 @@ class Stage:
                 self.things["spare"] = self._agent("spare")
                 if needs == "archived_agent":
                     self.world.ok("POST", f"/api/agents/{self.things['spare']}/archive")
+            case "public_runtime":
+                self._let_in()
             case "queued":
                 self.enqueue()
 
