@@ -23,7 +23,7 @@ ANSWERS = {
         **REFUSED,
     },
 }
-OPEN = {"/api/bootstrap", "/api/invitations/accept"}
+OPEN = {"/api/bootstrap", "/api/invitations/accept", "/device", "/api/device/code", "/api/device/token"}
 """No token is needed: what is in the body is the proof."""
 POWERTOOLS_OWN = {"HTTPValidationError", "ValidationError", "ResponseValidationError"}
 """Its shape of a refusal, which is never sent: `_http.py` answers with ours."""

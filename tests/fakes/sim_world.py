@@ -146,7 +146,10 @@ class World:
     ) -> Answer:
         """Call the API as whoever `token` is (None: the person of this world; "": nobody)."""
         answer = self.raw(method, path, body, token, query=query, headers=headers)
-        return Answer(answer["statusCode"], json.loads(answer["body"]) if answer.get("body") else None)
+        sent = answer.get("body")
+        if sent and "json" not in str(answer.get("headers", {}).get("Content-Type", "json")):
+            return Answer(answer["statusCode"], sent)
+        return Answer(answer["statusCode"], json.loads(sent) if sent else None)
 
     def raw(
         self,

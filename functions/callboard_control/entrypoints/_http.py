@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -23,6 +24,7 @@ from callboard_wire.bodies import ErrorBody
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 logger = Logger(service="callboard")
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 
 
 def new_app() -> Resolver:
@@ -91,6 +93,23 @@ def answer(app: Resolver, status: int, code: str, message: str, details: dict[st
         body=body.model_dump_json(),
         headers={"X-Request-Id": body.request_id},
     )
+
+
+def address(app: Resolver) -> str:
+    """Where the current call comes from, as the front door saw it."""
+    return str(app.current_event.request_context.http.source_ip or "")
+
+
+def base_url(app: Resolver) -> str:
+    """The address the caller reached this control plane by; "" when they sent a host that is none."""
+    headers = app.current_event.headers
+    host, scheme = headers.get("host", ""), headers.get("x-forwarded-proto", "https")
+    return f"{scheme}://{host}" if _HOST.fullmatch(host) and scheme in ("http", "https") else ""
+
+
+def guest() -> None:
+    """The current call makes somebody known, so it counts for its address. Raises `TooManyRequests`."""
+    _visit.guest()
 
 
 def caller(app: Resolver) -> Actor:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from callboard_control.actor import person
-from callboard_control.entrypoints._http import as_handler, caller, new_app
+from callboard_control.entrypoints._http import address, as_handler, base_url, caller, guest, new_app
+from callboard_control.entrypoints._pages import DEVICE, page
 from callboard_control.errors import Forbidden
-from callboard_control.identity import audit, people, workspaces
+from callboard_control.identity import audit, devices, people, tokens, workspaces
 from callboard_wire.api import (
     AcceptedInvitation,
     AcceptInvitationRequest,
@@ -29,6 +31,15 @@ from callboard_wire.api import (
     UpdateWorkspaceRequest,
     WorkspaceView,
 )
+from callboard_wire.login import (
+    DecideLogin,
+    LoginToken,
+    PollLogin,
+    StartedLogin,
+    StartLogin,
+    UserCode,
+    WaitingLogin,
+)
 
 Cursor = Annotated[str | None, Query(max_length=2000)]
 
@@ -38,7 +49,34 @@ handler = as_handler(app)
 
 @app.post("/api/bootstrap")
 def bootstrap(request: BootstrapRequest) -> TokenResponse:
+    guest()
     return people.bootstrap(request)
+
+
+@app.get("/device")
+def device_page() -> Response[str]:
+    return page(DEVICE)
+
+
+@app.post("/api/device/code")
+def start_login(request: StartLogin) -> StartedLogin:
+    guest()
+    return devices.start(request, address(app), base_url(app))
+
+
+@app.post("/api/device/token")
+def poll_login(request: PollLogin) -> LoginToken:
+    return devices.poll(request.device_code)
+
+
+@app.post("/api/device/lookup")
+def look_at_login(request: UserCode) -> WaitingLogin:
+    return devices.look(person(caller(app)), request.user_code)
+
+
+@app.post("/api/device/decide")
+def decide_login(request: DecideLogin) -> WaitingLogin:
+    return devices.decide(person(caller(app)), request.user_code, approve=request.approve)
 
 
 @app.get("/api/me")
@@ -48,17 +86,17 @@ def me() -> MeView:
 
 @app.post("/api/tokens")
 def create_token(request: CreateTokenRequest) -> TokenResponse:
-    return people.create_token(person(caller(app)), request)
+    return tokens.create(person(caller(app)), request)
 
 
 @app.get("/api/tokens")
 def list_tokens(cursor: Cursor = None) -> Page[TokenView]:
-    return people.list_tokens(person(caller(app)), cursor)
+    return tokens.list_tokens(person(caller(app)), cursor)
 
 
 @app.post("/api/tokens/current/renew")
 def renew_token() -> RenewedToken:
-    return people.renew_token(person(caller(app)))
+    return tokens.renew(person(caller(app)))
 
 
 @app.get("/api/workspaces")
@@ -99,6 +137,7 @@ def invite(request: CreateInvitationRequest) -> InvitationView:
 
 @app.post("/api/invitations/accept")
 def accept_invitation(request: AcceptInvitationRequest) -> AcceptedInvitation:
+    guest()
     return people.join(request, lambda: caller(app))
 
 
@@ -112,5 +151,5 @@ def list_audit(cursor: Cursor = None, limit: Annotated[int, Query(ge=1, le=100)]
 
 @app.delete("/api/tokens/<token_id>")
 def revoke_token(token_id: str) -> dict[str, bool]:
-    people.revoke_token(person(caller(app)), token_id)
+    tokens.revoke(person(caller(app)), token_id)
     return {"revoked": True}

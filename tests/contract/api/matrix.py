@@ -22,6 +22,11 @@ TABLE: Final = """
 nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 
 409 409  409 409 409 409 409  409 409 409 409  409 409 409 409  POST /api/bootstrap
+200 200  200 200 200 200 200  200 200 200 200  200 200 200 200  GET /device
+200 200  200 200 200 200 200  200 200 200 200  200 200 200 200  POST /api/device/code
+400 400  400 400 400 400 400  400 400 400 400  400 400 400 400  POST /api/device/token
+401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/device/lookup
+401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/device/decide
 401 401  200 200 200 200 200  200 200 200 200  200 200 200 200  GET /api/me
 401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  GET /api/tokens
 401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/tokens
@@ -49,6 +54,14 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  GET /api/agents/{agent_id}/env
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/agents/{agent_id}/env
 
+401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/skills
+401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/skills
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/skills/{skill_id}
+401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/skills/{skill_id}
+401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  DELETE /api/skills/{skill_id}
+401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/agents/{agent_id}/skills
+401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/agents/{agent_id}/skills
+
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/tasks
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/tasks of the agent
 401 401  201 201 201 201 201  403 403 403 403  404 404 403 403  POST /api/tasks
@@ -74,6 +87,7 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/runtimes/{runtime_id}/tasks/claim
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/runtimes/{runtime_id}/recover-orphans
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/runtimes/{runtime_id}/tasks/{task_id}/prepare-lease
+401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/runtimes/{runtime_id}/tasks/{task_id}/skill-bundles/resolve
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/tasks/{task_id}/wait-local-directory
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/tasks/{task_id}/start
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/tasks/{task_id}/messages
@@ -84,9 +98,10 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  403 403 200 403 403  403 403 200 403  404 404 403 404  POST /api/daemon/tasks/{task_id}/fail
 401 401  403 403 200 403 403  401 403 200 403  404 404 403 404  POST /api/daemon/tasks/{task_id}/cancel-ack
 """  # noqa: E501  # one row is one line
-# Out of the pattern: a cancelled task's token is dead, so its agent is nobody at cancel-ack. Claim by its older path,
-# heartbeat and deregister may name other machines' runtimes: those are skipped, or answered as gone. Register and claim
-# name the machine `laptop`, and the other workspace has a `laptop` of its own, its owner's.
+# Out of the pattern: anybody who is logged in anywhere may let a machine in as themselves, and nobody can fetch the
+# token of a login that nobody has answered. A cancelled task's token is dead, so its agent is nobody at cancel-ack. Claim by
+# its older path, heartbeat and deregister may name other machines' runtimes: those are skipped, or answered as gone.
+# Register and claim name the machine `laptop`, and the other workspace has a `laptop` of its own, its owner's.
 
 PROOF: Final = {"claim_id": "{claim}", "fence": "{fence}"}
 """What the task's own daemon sends with every write. Everybody here knows it: it is no secret and opens nothing."""
@@ -103,6 +118,10 @@ class Sent:
 
 SENT: Final = {
     "POST /api/bootstrap": Sent({"secret": "guessed"}),
+    "POST /api/device/code": Sent({"client_name": "laptop"}),
+    "POST /api/device/token": Sent({"device_code": "{device_code}"}, needs="login"),
+    "POST /api/device/lookup": Sent({"user_code": "{user_code}"}, needs="login"),
+    "POST /api/device/decide": Sent({"user_code": "{user_code}", "approve": False}, needs="login"),
     "POST /api/tokens": Sent({"name": "ci"}),
     "DELETE /api/tokens/{token_id}": Sent(needs="token"),
     "POST /api/workspaces": Sent({"name": "new"}),
@@ -119,6 +138,10 @@ SENT: Final = {
     "POST /api/agents/{agent_id}/restore": Sent(needs="archived_agent"),
     "POST /api/agents/{agent_id}/cancel-tasks": Sent(needs="task"),
     "PUT /api/agents/{agent_id}/env": Sent({"custom_env": {"A": "1"}}),
+    "POST /api/skills": Sent({"name": "{unique}", "description": "d", "content": "Do it well."}),
+    "PUT /api/skills/{skill_id}": Sent({"description": "changed"}),
+    "DELETE /api/skills/{skill_id}": Sent(needs="spare_skill"),
+    "PUT /api/agents/{agent_id}/skills": Sent({"skill_ids": ["{skill_id}"]}),
     "GET /api/tasks of the agent": Sent(query={"agent": "{agent_id}"}),
     "POST /api/tasks": Sent({"agent": "{agent_id}", "prompt": "p"}),
     "POST /api/tasks/{task_id}/cancel": Sent(needs="task"),
@@ -138,6 +161,9 @@ SENT: Final = {
     "POST /api/daemon/runtimes/{runtime_id}/tasks/claim": Sent({}, needs="queued"),
     "POST /api/daemon/runtimes/{runtime_id}/recover-orphans": Sent({"keep": ["{task_id}", "{task2_id}"]}),
     "POST /api/daemon/runtimes/{runtime_id}/tasks/{task_id}/prepare-lease": Sent(PROOF, needs="task"),
+    "POST /api/daemon/runtimes/{runtime_id}/tasks/{task_id}/skill-bundles/resolve": Sent(
+        {**PROOF, "refs": [{"id": "{skill_id}", "source": "workspace"}]}, needs="task"
+    ),
     "POST /api/daemon/tasks/{task_id}/wait-local-directory": Sent(PROOF, needs="task"),
     "POST /api/daemon/tasks/{task_id}/start": Sent(PROOF, needs="task"),
     "POST /api/daemon/tasks/{task_id}/messages": Sent(

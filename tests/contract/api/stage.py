@@ -65,6 +65,9 @@ class Stage:
 
     def _agents(self) -> None:
         self.things["agent_id"] = self._agent("ada")
+        self.things["skill_id"] = self._skill()
+        skills = {"skill_ids": [self.things["skill_id"]]}
+        self.world.ok("PUT", f"/api/agents/{self.things['agent_id']}/skills", skills, self.tokens["aut"])
         other = self.hold(agent=self._agent("bob"))
         self.tokens["ag2"] = other.payload["auth_token"]
         self.things["task2_id"] = other.id
@@ -98,6 +101,10 @@ class Stage:
             "instructions": HUSH,
         }
         return str(self.world.ok("POST", "/api/agents", body, self.tokens["aut"])["id"])
+
+    def _skill(self) -> str:
+        body = {"name": f"{HUSH} skill {next(self._unique)}", "description": HUSH, "content": HUSH}
+        return str(self.world.ok("POST", "/api/skills", body, self.tokens["aut"])["id"])
 
     # ── what must be fresh before a call ─────────────────────────────────────
 
@@ -141,6 +148,9 @@ class Stage:
         match needs:
             case "token":
                 self.things["token_id"] = self.world.ok("POST", "/api/tokens", {"name": "short"})["id"]
+            case "login":
+                started = self.world.ok("POST", "/api/device/code", {}, "")
+                self.things |= {name: started[name] for name in ("device_code", "user_code")}
             case "newcomer":
                 body = {"code": self.things["invitation"], "name": HUSH}
                 self.things["user_id"] = self.world.ok("POST", "/api/invitations/accept", body, "")["user_id"]
@@ -153,6 +163,8 @@ class Stage:
                     self.world.ok("POST", f"/api/agents/{self.things['spare']}/archive")
             case "public_runtime":
                 self._let_in()
+            case "spare_skill":
+                self.things["spare_skill"] = self._skill()
             case "queued":
                 self.enqueue()
 
@@ -164,6 +176,8 @@ class Stage:
             things["task_id"] = things["ended"]
         if needs in ("spare_agent", "archived_agent"):
             things["agent_id"] = things["spare"]
+        if needs == "spare_skill":
+            things["skill_id"] = things["spare_skill"]
         text = text.replace('"{fence}"', str(things.pop("fence")))
         for name, thing in things.items():
             text = text.replace(f"{{{name}}}", str(thing))
