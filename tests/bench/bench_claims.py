@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from callboard_control.embedded.engine import attach_connection
 from callboard_control.store import keys, models, table
 from tests.bench.harness import Row, percentile, run
 from tests.fakes.sim_world import Clock, Machine, World
@@ -77,6 +78,7 @@ def hot_agent(claimers: int = 64, tasks: int = 1000) -> list[Row]:
         agent = world.agent("ada", machine, max_concurrent_tasks=50)
         _fill(world, agent, machine.runtime_id, tasks)
         counts: Counter[str] = Counter()
+        attach_connection(world.engine, table.connection(), through_botocore=True)
         _count_refusals(counts)
         began = time.perf_counter()
         threads = [threading.Thread(target=_drain, args=(machine, counts, tasks)) for _ in range(claimers)]

@@ -64,7 +64,7 @@ class Recorder:
 def recorder() -> Iterator[Recorder]:
     recorder = Recorder()
     engine = Engine(":memory:")
-    attach_connection(engine, table.connection())
+    attach_connection(engine, table.connection(), through_botocore=True)
     table.ensure()
     events = table.connection().client.meta.events
     events.register("before-call.dynamodb", recorder.before_call)

@@ -51,6 +51,13 @@ class Catalogue:
             self._cached = (version, tables)
         return tables
 
+    def known(self, connection: sqlite3.Connection) -> Tables:
+        """As `all`, but not newer than the last look, for reading: asking for the version took as long as the read. A
+        table's number is never used again, so one made anew by another process is not found, and then looked for.
+        """
+        _, tables = self._cached
+        return tables or self.all(connection)
+
     def forget(self) -> None:
         """Read everything anew at the next look: after a rollback the same version number may come to mean another
         schema.
@@ -68,11 +75,16 @@ class Core:
         # Touched only while the storage writes or rewinds, which exclude each other.
         self._history: dict[tuple[str, str], deque[_IndexWrite]] = {}
         remember = None if faults is None else partial(self._remember, faults)
-        self.storage = Storage(path, synchronous=synchronous, committed=remember, rolled_back=self.catalogue.forget)
+        self.storage = Storage(path, synchronous=synchronous, committed=remember, unsure=self.catalogue.forget)
 
     def table(self, connection: sqlite3.Connection, name: str) -> Table:
         """The table called `name`; raises ResourceNotFoundException."""
         return self.catalogue.all(connection)[name]
+
+    def readable(self, connection: sqlite3.Connection, name: str) -> Table:
+        """As `table`, for reading its rows: how they are written (its TTL) may have changed meanwhile."""
+        known = self.catalogue.known(connection)
+        return known[name] if name in known else self.table(connection, name)
 
     def reading(self, table: Table, index: Index | None) -> AbstractContextManager[sqlite3.Connection]:
         """A connection to query `table` or `index` with: an index may answer from the past, if the injector says so."""

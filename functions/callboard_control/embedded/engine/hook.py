@@ -95,13 +95,23 @@ def attach_pynamodb(engine: Engine, *models: type[Model]) -> None:
         attach_connection(engine, model._get_connection().connection)
 
 
-def attach_connection(engine: Engine, connection: Connection) -> None:
-    """Have `engine` answer every request of a PynamoDB `Connection`, such as the one a TransactWrite is given."""
+def attach_connection(engine: Engine, connection: Connection, *, through_botocore: bool = False) -> None:
+    """Have `engine` answer every request of a PynamoDB `Connection`, such as the one a TransactWrite is given.
+
+    Item operations reach it without passing through botocore, unless `through_botocore` or the engine injects faults:
+    who listens to botocore's events, or needs its retries, wants that.
+    """
     connection.region = connection.region or REGION
     connection.host = connection.host or ENDPOINT
     # Static dummies: with none, botocore would ask the machine and PynamoDB would make a new client for every request.
     connection.session.set_credentials("callboard", "embedded")
-    attach(connection.client, engine)
+    client = connection.client
+    if isinstance(client, shortcut.Direct):  # of an engine before this one
+        client = client.behind
+    attach(client, engine)
+    direct = not (through_botocore or engine.injects_faults)
+    standing_in: Any = shortcut.Direct(client, engine) if direct else client
+    connection._client = standing_in
 
 
 def _unsigned(**_: Any) -> Any:

@@ -7,6 +7,9 @@ behind.
 Group commit: a writer joins a queue. Whoever finds no leader leads: it takes the queue, runs every waiting piece of
 work in one SQLite transaction and commits once; while it waits for the disk (without the GIL) the next batch gathers.
 Before it answers its batch it hands the lead to the first of those.
+
+Whatever waits here, for the lead, for the writer or for the disk, gives up the turn (`embedded.turn`): so nobody holds
+the turn while waiting for one who wants it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from callboard_control.embedded import turn
 from callboard_control.embedded.engine.errors import EngineError, StorageError
 
 MEMORY = ":memory:"
@@ -76,8 +80,8 @@ class _Waiting:
 class Storage:
     """An open data file.
 
-    `committed` is called with each plan's note, in commit order, before its caller is answered; `rolled_back` when a
-    commit failed.
+    `committed` is called with each plan's note, in commit order, before its caller is answered; `unsure` when what is
+    remembered of the schema may be wrong: a commit failed, or a table is gone.
     """
 
     def __init__(
@@ -86,12 +90,12 @@ class Storage:
         *,
         synchronous: str,
         committed: Callable[[Any], None] | None = None,
-        rolled_back: Callable[[], None] | None = None,
+        unsure: Callable[[], None] = lambda: None,
     ) -> None:
         self._path = os.fspath(path)
         self._memory = self._path == MEMORY
         self._committed = committed
-        self._rolled_back = rolled_back
+        self._unsure = unsure
         self._closed = False
         self._readers: deque[sqlite3.Connection] = deque()
         self._queue: deque[_Waiting] = deque()
@@ -113,12 +117,13 @@ class Storage:
     @contextlib.contextmanager
     def read(self, *, snapshot: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection that sees what is committed; with `snapshot` all its statements see the same state."""
+        turn.pause()
         if self._memory:
-            with self._writing, _translated(self._path):
+            with self._noticed(), self._exclusive(), _translated(self._path):
                 self._check_open()
                 yield self._writer
             return
-        with _translated(self._path):
+        with self._noticed(), _translated(self._path):
             connection = self._reader()
             try:
                 if snapshot:
@@ -138,7 +143,8 @@ class Storage:
             self._led = True
         if not leads:
             try:
-                waiting.turn.acquire()
+                with turn.waiting():
+                    waiting.turn.acquire()
             except BaseException:  # an interrupt while waiting: nobody may wait for this thread to lead
                 self._leave(waiting)
                 raise
@@ -151,7 +157,7 @@ class Storage:
     @contextlib.contextmanager
     def rewound(self, undo: Callable[[], Sequence[Statement]]) -> Iterator[sqlite3.Connection]:
         """The state with `undo` applied, forgotten afterwards: how index lag is played. No write happens meanwhile."""
-        with self._writing, _translated(self._path):
+        with self._exclusive(), _translated(self._path):
             self._check_open()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -197,15 +203,17 @@ class Storage:
                     self._hand_on()
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        with self._writing:
+        with self._exclusive():
             notes: list[Any] = []
             try:
                 with _translated(self._path):
                     self._check_open()
-                    self._writer.execute("BEGIN IMMEDIATE")
+                    with turn.waiting():  # another process may be writing
+                        self._writer.execute("BEGIN IMMEDIATE")
                     for waiting in batch:
                         self._run(waiting, notes)
-                    self._writer.execute("COMMIT")
+                    with turn.waiting():
+                        self._writer.execute("COMMIT")
             except EngineError as error:
                 for waiting in batch:
                     waiting.error = waiting.error or error
@@ -216,8 +224,7 @@ class Storage:
             finally:
                 if not self._closed and self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
-                    if self._rolled_back is not None:
-                        self._rolled_back()
+                    self._unsure()
 
     def _run(self, waiting: _Waiting, notes: list[Any]) -> None:
         try:
@@ -231,6 +238,26 @@ class Storage:
         waiting.answer = plan.answer
         if plan.note is not None:
             notes.append(plan.note)
+
+    @contextlib.contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """The writer connection is this thread's alone."""
+        with turn.waiting():
+            self._writing.acquire()
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextlib.contextmanager
+    def _noticed(self) -> Iterator[None]:
+        """A table that is gone means that the schema has changed."""
+        try:
+            yield
+        except EngineError as error:
+            if error.code == "ResourceNotFoundException":
+                self._unsure()
+            raise
 
     # Connections
 

@@ -42,7 +42,7 @@ def batch_get_item(core: Core, request: Mapping[str, Any], *, unprocessed: bool 
     size = 0
     with core.storage.read() as connection:
         for name, spec, paths, given, key in _located(core, connection, wanted):
-            stored = rows.find(connection, core.table(connection, name), key) if budget > 0 else None
+            stored = rows.find(connection, core.readable(connection, name), key) if budget > 0 else None
             if budget <= 0 or (stored is not None and size + stored.size > _MAX_BYTES):
                 budget = 0
                 left.setdefault(name, {**spec, "Keys": []})["Keys"].append(given)
@@ -91,7 +91,7 @@ def _located(
     """Every key with its table, all checked before the first is read."""
     located = []
     for name, (spec, paths) in wanted.items():
-        table = core.table(connection, name)
+        table = core.readable(connection, name)
         found = [keys.given_key(table, key)[1] for key in spec["Keys"]]
         if len(set(found)) < len(found):
             raise validation(_DUPLICATES)

@@ -48,7 +48,7 @@ def get_item(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     paths = scope.projection()
     scope.finish()
     with core.storage.read() as connection:
-        table = core.table(connection, name)
+        table = core.readable(connection, name)
         _, key = keys.given_key(table, params.mapping(request, "Key"))
         found = rows.find(connection, table, key)
     usage = capacity.Usage()

@@ -147,7 +147,7 @@ def _check_select(select: str | None, index_name: str | None, *, has_projection:
 
 def _target(core: Core, reading: _Reading) -> tuple[Table, Index | None]:
     with core.storage.read() as connection:
-        table = core.table(connection, reading.table_name)
+        table = core.readable(connection, reading.table_name)
     if reading.index_name is None:
         return table, None
     index = table.index(reading.index_name)
