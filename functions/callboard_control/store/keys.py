@@ -84,8 +84,8 @@ def ready_of(runtime_id: str) -> str:
     return f"RT#{runtime_id}"
 
 
-def deferred_of(task_id: str) -> str:
-    return f"DF#{shard(task_id)}"
+def deferred_of(agent_id: str) -> str:
+    return f"DF#{shard(agent_id)}"
 
 
 def busy_of(daemon: str) -> str:

@@ -11,6 +11,7 @@ from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, Slo
 from callboard_control.tasks import enqueue as enqueueing
 from callboard_control.tasks import explain, record, report, settle
 from callboard_control.tasks import rerun as rerunning
+from callboard_control.tasks.ready import ready_row
 from callboard_wire.api import CancelledTasks, EnqueueRequest, Page, TaskView
 from callboard_wire.bodies import TaskMessage
 from callboard_wire.states import WAITING, TaskStatus
@@ -148,7 +149,7 @@ def active_ids(agent: AgentItem) -> list[str]:
         cursor = None
         while True:
             page = table.rows(TaskItem.ready_index, partition, limit=500, cursor=cursor)
-            rows = [enqueueing.ready_row(row) for row in page.items]
+            rows = [ready_row(row) for row in page.items]
             ids += [row.task_id for row in rows if row.agent_id == agent.id]
             cursor = page.cursor
             if cursor is None:

@@ -24,7 +24,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed, StoreError
 from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem, WorkspaceItem
 from callboard_control.tasks import conditions, lease, record, settle, slot
-from callboard_control.tasks.enqueue import ReadyRow, ready_row
+from callboard_control.tasks.ready import ReadyRow, ready_row
 from callboard_control.tasks.standing import Refusal, Standing, misplaced
 from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
 from callboard_wire.states import PREPARING, Move, TaskStatus

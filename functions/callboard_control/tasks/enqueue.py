@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from callboard_control import ports
 from callboard_control.actor import Actor
@@ -18,7 +18,8 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, PendingItem, ReceiptItem, TaskItem
 from callboard_control.tasks import conditions, conversation, record
-from callboard_wire.states import Move, TaskStatus
+from callboard_control.tasks.build import build
+from callboard_wire.states import TaskStatus
 
 if TYPE_CHECKING:
     from callboard_wire.api import EnqueueRequest
@@ -64,7 +65,6 @@ def refuse_unready(agent: AgentItem) -> None:
 
 
 def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
-    now = ports.now_ms()
     digest = None
     if request.idempotency_key is None:
         task_id = keys.new_id()
@@ -73,22 +73,16 @@ def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
         digest = request_digest(request)
     fire_at = int(request.fire_at.timestamp() * 1000) if request.fire_at else None
     prior = _resumed(request, agent) if request.resume_task_id else None
-    prompt, parts = record.store_text(task_id, record.prompt_name(digest), request.prompt.replace("\x00", ""))
-    later = fire_at is not None and fire_at > now
-    move = Move.DEFER if later else Move.ENQUEUE
-    task = record.new_task(
-        pk=keys.task(task_id),
-        sk="T",
-        gpk=keys.tasks_of(agent.workspace_id),
-        gsk=f"{keys.stamp(now)}#{task_id}",
-        id=task_id,
+    later = fire_at is not None and fire_at > ports.now_ms()
+    return build(
+        task_id,
+        request.prompt.replace("\x00", ""),
+        actor.label,
+        fire_at=fire_at if later else None,
         workspace_id=agent.workspace_id,
         agent_id=agent.id,
         runtime_id=agent.runtime_id,
-        status=(TaskStatus.DEFERRED if later else TaskStatus.QUEUED).value,
         priority=request.priority or None,
-        prompt=prompt,
-        prompt_parts=parts,
         thread_name=request.thread_name,
         issue_id=request.issue_id,
         chat_session_id=request.chat_session_id,
@@ -97,14 +91,9 @@ def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
         request_digest=digest,
         max_attempts=request.max_attempts if request.max_attempts != 2 else None,
         timeout_s=request.timeout_s,
-        created=now,
-        fire_at=fire_at if later else None,
         prior_session_id=conversation.carried(prior) if prior and prior.runtime_id == agent.runtime_id else None,
         prior_work_dir=prior.work_dir if prior else None,
-        moves=[record.move_entry(move, now, actor.label)],
     )
-    index(task)
-    return task
 
 
 def place(task: TaskItem) -> Enqueued:
@@ -118,35 +107,6 @@ def pending_of(task: TaskItem) -> TaskItem | None:
     """The task that waits for the same issue and agent, if any."""
     found = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id) if task.agent_id else None
     return record.load(found.task_id) if found is not None else None
-
-
-def index(task: TaskItem) -> None:
-    """Put the task on the `ready` index, where its state says it belongs."""
-    if task.status == TaskStatus.QUEUED:
-        task.rpk, task.rsk = keys.ready_of(task.runtime_id), ready_key(task)
-    elif task.status == TaskStatus.DEFERRED:
-        task.rpk, task.rsk = keys.deferred_of(task.id), f"{keys.stamp(int(task.fire_at))}#{task.id}#{task.agent_id}"
-
-
-def ready_key(task: TaskItem) -> str:
-    """The turn, the id, then agent and lane: a claim skips rows of an agent that is full without reading the tasks."""
-    lane = f"#{keys.shard_name(task.lane)}" if task.lane else ""
-    return f"{keys.turn(int(task.created), int(task.priority or 0))}#{task.id}#{task.agent_id}{lane}"
-
-
-class ReadyRow(NamedTuple):
-    """A row of the `ready` index: what a claim knows of a task without reading it. Rows sort in turn order; `task_id`
-    is by the table's key, agent and lane are what the row says, "" where it says nothing."""
-
-    key: str
-    task_id: str
-    agent_id: str
-    lane: str
-
-
-def ready_row(row: TaskItem) -> ReadyRow:
-    _, _, agent_id, lane, *_ = [*row.rsk.split("#"), "", "", ""]
-    return ReadyRow(row.rsk, row.pk.removeprefix("TK#"), agent_id, lane)
 
 
 def lane_of(agent_id: str, issue_id: str | None, chat_session_id: str | None) -> str | None:
@@ -284,8 +244,3 @@ def _joined_before(task: TaskItem) -> Enqueued | None:
     _refuse_mismatch(task, found.request_digest, found.task_id)
     joined = record.load(found.task_id)
     return Enqueued(joined, created=False, coalesced=True) if joined is not None else None
-
-
-def requeue_attributes(task: TaskItem) -> dict[str, Any]:
-    """The index keys of `task` when it goes back to the queue: its turn has not changed."""
-    return {"rpk": keys.ready_of(task.runtime_id), "rsk": ready_key(task)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pynamodb.expressions.update import Action
 
 from callboard_control.store import keys, table
-from callboard_control.store.models import TaskItem, TextPart, UsageItem, new
+from callboard_control.store.models import TaskItem, TextPart, UsageItem
 from callboard_wire.bodies import UsageRow
 from callboard_wire.states import MOVES, Move, TaskStatus
 
@@ -193,8 +193,3 @@ def view(item: TaskItem, *, full: bool = False, **more: Any) -> TaskView:
     from callboard_wire.api import TaskView  # as above
 
     return TaskView.model_validate(values | more)
-
-
-def new_task(**attributes: Any) -> TaskItem:
-    item: TaskItem = new(TaskItem, **attributes)
-    return item

@@ -8,7 +8,8 @@ from callboard_control.errors import InvalidRequest
 from callboard_control.store import keys
 from callboard_control.store.models import AgentItem, TaskItem
 from callboard_control.tasks import conversation, enqueue, record, settle
-from callboard_wire.states import Move, TaskStatus
+from callboard_control.tasks.build import build
+from callboard_wire.states import TaskStatus
 
 
 def rerun(source: TaskItem, agent: AgentItem, person: Person, *, issue_id: str | None = None) -> TaskItem:
@@ -42,35 +43,15 @@ def _clear(source: TaskItem, person: Person) -> None:
 
 
 def _copy(source: TaskItem, agent: AgentItem, person: Person) -> TaskItem:
-    now = ports.now_ms()
-    task_id = keys.new_id()
-    prompt, parts = record.store_text(task_id, "prompt", record.prompt_of(source))
     same_machine = source.runtime_id == agent.runtime_id
-    task = record.new_task(
-        pk=keys.task(task_id),
-        sk="T",
-        gpk=keys.tasks_of(source.workspace_id),
-        gsk=f"{keys.stamp(now)}#{task_id}",
-        id=task_id,
-        workspace_id=source.workspace_id,
+    return build(
+        keys.new_id(),
+        record.prompt_of(source),
+        person.label,
+        source=source,
         agent_id=agent.id,
         runtime_id=agent.runtime_id,
-        status=TaskStatus.QUEUED.value,
-        priority=source.priority,
-        kind=source.kind,
-        prompt=prompt,
-        prompt_parts=parts,
-        thread_name=source.thread_name,
-        issue_id=source.issue_id,
-        chat_session_id=source.chat_session_id,
-        lane=source.lane,
-        max_attempts=source.max_attempts,
-        timeout_s=source.timeout_s,
-        created=now,
         prior_session_id=conversation.carried(source) if same_machine and conversation.resume_safe(source) else None,
         prior_work_dir=source.work_dir,
         rerun_of=source.id,
-        moves=[record.move_entry(Move.ENQUEUE, now, person.label)],
     )
-    enqueue.index(task)
-    return task

@@ -9,9 +9,9 @@ from callboard_control import ports
 from callboard_control.actor import SYSTEM
 from callboard_control.store import keys
 from callboard_control.store.models import TaskItem
-from callboard_control.tasks import conversation, enqueue, record
+from callboard_control.tasks import conversation, record
+from callboard_control.tasks.build import build
 from callboard_wire.failures import DEFAULT_ATTEMPTS, FAILURES, FailureReason, attempts_allowed
-from callboard_wire.states import Move, TaskStatus
 
 CHAT_RETRY: Final = 3
 """The least priority of a chat's retry: a message that came while it ran must not be answered before it."""
@@ -26,44 +26,24 @@ def child_of(task: TaskItem, reason: FailureReason) -> TaskItem | None:
     if attempt >= attempts_allowed(reason, int(task.max_attempts or DEFAULT_ATTEMPTS)):
         return None
     failure = FAILURES[reason]
-    now = ports.now_ms()
     delay_ms = int(failure.delay(attempt + 1) * 1000)
     later = delay_ms > 0 or failure.waits_for_runtime
     child_id = keys.derived_id("retry", task.id)
-    prompt, parts = record.store_text(child_id, "prompt", record.prompt_of(task))
     fresh = failure.fresh_session
-    child = record.new_task(
-        pk=keys.task(child_id),
-        sk="T",
-        gpk=keys.tasks_of(task.workspace_id),
-        gsk=f"{keys.stamp(now)}#{child_id}",
-        id=child_id,
-        workspace_id=task.workspace_id,
-        agent_id=task.agent_id,
-        runtime_id=task.runtime_id,
-        status=(TaskStatus.DEFERRED if later else TaskStatus.QUEUED).value,
+    return build(
+        child_id,
+        record.prompt_of(task),
+        SYSTEM,
+        source=task,
+        fire_at=ports.now_ms() + delay_ms if later else None,
         priority=_priority(task),
-        kind=task.kind,
-        prompt=prompt,
-        prompt_parts=parts,
-        thread_name=task.thread_name,
-        issue_id=task.issue_id,
-        chat_session_id=task.chat_session_id,
-        lane=task.lane,
         attempt=attempt + 1,
-        max_attempts=task.max_attempts,
-        timeout_s=task.timeout_s,
-        created=now,
-        fire_at=now + delay_ms if later else None,
         waits_for_runtime=True if failure.waits_for_runtime else None,
         prior_session_id=None if fresh else conversation.carried(task),
         prior_work_dir=None if fresh else (task.work_dir or task.prior_work_dir),
         force_fresh=True if fresh else None,
         retry_of=task.id,
-        moves=[record.move_entry(Move.DEFER if later else Move.ENQUEUE, now, SYSTEM)],
     )
-    enqueue.index(child)
-    return child
 
 
 def _priority(task: TaskItem) -> int | None:

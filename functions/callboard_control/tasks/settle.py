@@ -18,7 +18,7 @@ from callboard_control.actor import SYSTEM
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import PendingItem, TaskItem
-from callboard_control.tasks import conditions, conversation, enqueue, record, retry, slot
+from callboard_control.tasks import conditions, conversation, ready, record, retry, slot
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import ACTIVE, HELD, MOVES, PREPARING, WAITING, Move, TaskStatus
 
@@ -182,13 +182,13 @@ def requeue(task: TaskItem, by: str, *also: Condition) -> TaskItem:
     if task.status not in PREPARING:
         return task
     now = ports.now_ms()
-    keys_again = enqueue.requeue_attributes(task)
+    partition, row = ready.queued_key(task)
     update = table.Update(
         record.keyed(task.id),
         [
             T.status.set(TaskStatus.QUEUED.value),
-            T.rpk.set(keys_again["rpk"]),
-            T.rsk.set(keys_again["rsk"]),
+            T.rpk.set(partition),
+            T.rsk.set(row),
             T.queued.set(now),
             record.moved(Move.REQUEUE, now, by, int(task.fence or 0)),
             *[a.remove() for a in (T.lease_until, T.token_digests, T.wait_reason, T.claim_id, T.dispatched)],

@@ -14,7 +14,7 @@ from typing import Any
 from callboard_control.actor import Daemon
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, Item, MemberItem, RuntimeItem, SlotItem, TaskItem, WorkspaceItem
-from callboard_control.tasks.enqueue import ReadyRow
+from callboard_control.tasks.ready import ReadyRow
 from callboard_wire.failures import FailureReason
 
 Wanted = tuple[type[Item], str, str]

@@ -24,7 +24,7 @@ from callboard_control.actor import SYSTEM
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed, StoreError
 from callboard_control.store.models import SHARDS, DaemonItem, PendingItem, RuntimeItem, SlotItem, TaskItem
-from callboard_control.tasks import conditions, enqueue, record, settle, slot
+from callboard_control.tasks import conditions, ready, record, settle, slot
 from callboard_wire.bodies import RUNTIME_FRESH_S
 from callboard_wire.failures import FailureReason
 from callboard_wire.states import HELD, PREPARING, Move, TaskStatus
@@ -240,14 +240,14 @@ def promote(task: TaskItem) -> bool:
         done = settle.refuse(task, FailureReason.INVALID_TASK_IDENTITY, "The task names no agent.")
         return done.status == TaskStatus.FAILED
     now = ports.now_ms()
-    place_keys = enqueue.requeue_attributes(task)
+    partition, row = ready.queued_key(task)
     writes: list[table.Write] = [
         table.Update(
             record.keyed(task.id),
             [
                 T.status.set(TaskStatus.QUEUED.value),
-                T.rpk.set(place_keys["rpk"]),
-                T.rsk.set(place_keys["rsk"]),
+                T.rpk.set(partition),
+                T.rsk.set(row),
                 T.queued.set(now),
                 T.fire_at.remove(),
                 record.moved(Move.PROMOTE, now, SYSTEM),
