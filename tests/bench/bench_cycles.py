@@ -84,20 +84,32 @@ def on_the_entry_points(path: Path) -> tuple[float, float, dict[str, float], dic
     table.ensure()
     table.use_sleep(turn.sleep)
     ports.use(ports.Ports(bootstrap_secret=lambda: "s"))
-    events = table.connection().client.meta.events
-    meter = Meter()
     with World("http://handlers", "s", transport=Handlers()) as world:
         world.live()
-        events.register("before-call.dynamodb", meter.ask)
-        events.register("after-call.dynamodb", meter.read)
-        for _ in range(LIVES):
-            life(world)
-        events.unregister("before-call.dynamodb", meter.ask)
-        events.unregister("after-call.dynamodb", meter.read)
+        plain = lives(world)
+        limit_of_its_own(world, 50)
+        limited = lives(world)
+        limit_of_its_own(world, None)
         attach_connection(engine, table.connection())
         rate, cpu_ms = cycles_per_second(world, lambda: world.again(transport=Served()))
     engine.close()
-    return rate, cpu_ms, {kind: units / LIVES for kind, units in meter.units.items()}
+    return rate, cpu_ms, plain, limited
+
+
+def limit_of_its_own(world: World, limit: int | None) -> None:
+    world.call("PATCH", f"/api/runtimes/{world.runtime_id}", world.person, {"max_concurrent_tasks": limit})
+
+
+def lives(world: World) -> dict[str, float]:
+    """Read and write units of one life, the mean of `LIVES`."""
+    events, meter = table.connection().client.meta.events, Meter()
+    events.register("before-call.dynamodb", meter.ask)
+    events.register("after-call.dynamodb", meter.read)
+    for _ in range(LIVES):
+        life(world)
+    events.unregister("before-call.dynamodb", meter.ask)
+    events.unregister("after-call.dynamodb", meter.read)
+    return {kind: units / LIVES for kind, units in meter.units.items()}
 
 
 def life(world: World) -> None:

@@ -23,6 +23,9 @@ from tests.fakes.sim_world import Answer, Clock, Machine, World
 from tests.simulation.baton import Baton, Call, virtual_sleep
 
 TERMINAL = ("completed", "failed", "cancelled")
+WAITING = ("queued", "deferred")
+RUNTIME_LIMIT = 2
+"""Fewer than the first machine's two agents may run together."""
 REASONS = (
     "agent_error.provider_network",
     "agent_error.provider_auth_or_access",
@@ -48,6 +51,7 @@ KINDS = (
     "failures",
     "two_daemons",
     "old_daemon",
+    "runtime_limit",
 )
 
 
@@ -255,6 +259,9 @@ class Simulation:
             self.world.agent(f"a{n}", daemon.machine, max_concurrent_tasks=2)
             self.world.agent(f"b{n}", daemon.machine, max_concurrent_tasks=1)
         self.agents = [f"{x}{n}" for n in range(len(self.daemons)) for x in "ab"]
+        if "runtime_limit" in self.kinds:
+            limit = {"max_concurrent_tasks": RUNTIME_LIMIT}
+            self.world.ok("PATCH", f"/api/runtimes/{self.daemons[0].machine.runtime_id}", limit)
         self._reflect()
 
     def _step(self) -> None:
@@ -475,6 +482,16 @@ class Simulation:
         offences = invariants.check(self._mirror.values())
         if offences:
             raise Violation(f"after a write of {call.name}: " + "; ".join(map(str, offences)))
+        self._within_limit(call)
+
+    def _within_limit(self, call: Call) -> None:
+        """Not one of the doctor's rules: a limit that is lowered is passed by what runs already."""
+        if "runtime_limit" not in self.kinds or not hasattr(self, "daemons"):
+            return
+        here = [t for t in self._tasks() if t["rt"]["S"] == self.daemons[0].machine.runtime_id]
+        held = [t["id"]["S"] for t in here if t["st"]["S"] not in (*TERMINAL, *WAITING)]
+        if len(held) > RUNTIME_LIMIT:
+            raise Violation(f"after a write of {call.name}: the runtime holds {held}, its limit is {RUNTIME_LIMIT}")
 
     @staticmethod
     def _terminal_stays(before: Any, after: Any) -> None:

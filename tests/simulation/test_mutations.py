@@ -48,6 +48,7 @@ SHOWN_DIRECTLY = {
     "unsaid": "tests/unit/control/test_claim.py: a second wish that is repeated joins once",
     "takes_wishes": "tests/unit/control/test_wishes.py: wishes beyond what one task takes",
     "is_open": "the archive of an agent closes its slot",
+    "unwritten_since": "tests/unit/control/test_places.py: two claims at once stay within the runtime's limit",
     "slot_is_empty": "tests/unit/control/test_sweep.py: a slot that fills while it is being forgotten stays known",
 }
 

@@ -24,6 +24,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed, StoreError
 from callboard_control.store.models import AgentItem, PendingItem, SlotItem, TaskItem, WorkspaceItem
 from callboard_control.tasks import conditions, lease, record, settle, slot
+from callboard_control.tasks.places import Places
 from callboard_control.tasks.ready import ReadyRow, ready_row
 from callboard_control.tasks.standing import Refusal, Standing, misplaced
 from callboard_wire.bodies import MAX_BATCH_CLAIM, PREPARE_LEASE_S
@@ -59,6 +60,7 @@ class _Round:
     wanted: int
     standing: Standing
     claims: list[Claim] = field(default_factory=list)
+    places: Places = field(default_factory=Places)
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
@@ -113,6 +115,7 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
     """Tasks this claim already took, and tasks of these runtimes whose lease ran out before they were started."""
     now = ports.now_ms()
     held = slot.held_tasks(slots)
+    state.places.saw(held)
     state.lately = Counter(t.agent_id for t in held if now - int(t.dispatched or 0) < 1000)
     for task in sorted(held, key=lambda t: (t.created or 0, t.id)):
         if state.enough or task.runtime_id not in mine or task.status not in PREPARING:
@@ -144,6 +147,9 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[ReadyRow, str]
     while cursors and seen < LOOK_AT_MOST:
         rows: list[tuple[ReadyRow, str]] = []
         for runtime_id in list(cursors):
+            if state.places.closed(runtime_id):
+                del cursors[runtime_id]
+                continue
             page = table.rows(T.ready_index, keys.ready_of(runtime_id), limit=LOOK, cursor=cursors[runtime_id])
             rows += [(ready_row(row), runtime_id) for row in page.items]
             if page.cursor is None:
@@ -155,7 +161,7 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[ReadyRow, str]
         _spread(state, rows)
         while rows:
             row, runtime_id = rows.pop(0)
-            if not _blocked(state, row):
+            if state.places.admits(runtime_id, row.task_id) and not _blocked(state, row):
                 state.outrun = False
                 yield row, runtime_id
                 # Losing the head means others are at the same rows: go on somewhere else, not to the next together. A
@@ -192,6 +198,8 @@ def _try(state: _Round, runtime_id: str, row: ReadyRow) -> None:
         return
     if _wall(state, found, agent, task):
         return  # seen without a write, which would cost units to be refused
+    if not _room(state, task):
+        return
     token, digest = _mint(task.id)
     now = ports.now_ms()
     try:
@@ -204,8 +212,10 @@ def _try(state: _Round, runtime_id: str, row: ReadyRow) -> None:
         twin = _twins(state, task, digest) if state.outrun else None
         if twin is None:
             return
+        state.places.used(runtime_id)
         state.claims.append(Claim(twin, agent, token, state.standing.workspace))
         return
+    state.places.used(runtime_id)
     state.claims.append(Claim(_claimed(task, state, now), agent, token, state.standing.workspace))
 
 
@@ -254,6 +264,13 @@ def _wall(state: _Round, found: SlotItem | None, agent: AgentItem, task: TaskIte
         state.lanes.add(f"{task.agent_id}#{keys.shard_name(task.lane)}")
         return True
     return False
+
+
+def _room(state: _Round, task: TaskItem) -> bool:
+    """Whether the task's runtime takes one more; where it has a limit, a place is taken for the task."""
+    runtime = state.standing.runtime(task.runtime_id)
+    limit = runtime.max_concurrent_tasks if runtime is not None else None
+    return limit is None or state.places.take(task.runtime_id, int(limit), task.id)
 
 
 def _twins(state: _Round, task: TaskItem, digest: str) -> TaskItem | None:

@@ -12,6 +12,7 @@ from operator import and_
 
 from pynamodb.expressions.condition import Condition, size
 
+from callboard_control.store.fleet_items import PlacesItem
 from callboard_control.store.models import PendingItem, SlotItem, TaskItem
 
 T, S, P = TaskItem, SlotItem, PendingItem
@@ -85,6 +86,14 @@ def lane_is_free(lane: str) -> Condition:
 
 def slot_is_empty() -> Condition:
     return S.running.does_not_exist()
+
+
+# ── its runtime's places ─────────────────────────────────────────────────────
+
+
+def unwritten_since(version: int) -> Condition:
+    """Nobody has given or taken a place since they were read at `version` (0: there were none yet)."""
+    return PlacesItem.version == version if version else PlacesItem.version.does_not_exist()
 
 
 # ── its issue's place ────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from callboard_control import ports
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, DaemonItem, RuntimeItem, SlotItem, TaskItem
-from callboard_control.tasks import enqueue, record
+from callboard_control.tasks import enqueue, places, record
 from callboard_wire.api import WaitReason
 from callboard_wire.bodies import RUNTIME_FRESH_S
 from callboard_wire.states import TaskStatus
@@ -27,7 +27,7 @@ def waiting(task: TaskItem) -> WaitReason | None:
                 details={"lease_until": _iso(task.lease_until), "fence": int(task.fence or 0)},
             )
         case TaskStatus.QUEUED:
-            return _agent(task) or _offline(task) or _capacity(task) or _position(task)
+            return _agent(task) or _offline(task) or _capacity(task) or _places(task) or _position(task)
         case _:
             return None
 
@@ -97,6 +97,21 @@ def _capacity(task: TaskItem) -> WaitReason | None:
             details={"running_task_ids": running, "max_concurrent_tasks": limit},
         )
     return None
+
+
+def _places(task: TaskItem) -> WaitReason | None:
+    """The limit of its runtime, over all agents there."""
+    runtime = table.get(RuntimeItem, keys.workspace(task.workspace_id), f"RT#{task.runtime_id}")
+    if runtime is None or runtime.max_concurrent_tasks is None:
+        return None
+    limit, running = int(runtime.max_concurrent_tasks), places.in_flight(runtime.id)
+    if len(running) < limit:
+        return None
+    return WaitReason(
+        code="runtime_at_capacity",
+        message=f"Its runtime already runs {len(running)} of {limit} tasks.",
+        details={"runtime_id": runtime.id, "running_task_ids": running, "max_concurrent_tasks": limit},
+    )
 
 
 def _position(task: TaskItem) -> WaitReason:

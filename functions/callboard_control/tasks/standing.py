@@ -52,6 +52,10 @@ class Standing:
         workspace: WorkspaceItem | None = self._get(WorkspaceItem, "W")
         return workspace
 
+    def runtime(self, runtime_id: str) -> RuntimeItem | None:
+        runtime: RuntimeItem | None = self._get(RuntimeItem, f"RT#{runtime_id}")
+        return runtime
+
     def of(self, task: TaskItem) -> AgentItem | Refusal:
         """The agent that `task` runs as, or why it can never run for this machine."""
         if task.workspace_id != self._daemon.workspace_id:
@@ -73,7 +77,7 @@ class Standing:
         return agent
 
     def _of_runtime(self, task: TaskItem) -> Refusal | None:
-        runtime: RuntimeItem | None = self._get(RuntimeItem, f"RT#{task.runtime_id}")
+        runtime = self.runtime(task.runtime_id)
         if runtime is None or runtime.id != task.runtime_id:
             return _unknown("The task's runtime no longer exists.")
         if runtime.workspace_id != task.workspace_id:
