@@ -30,6 +30,11 @@ MAX_MESSAGES: Final = 500
 MAX_NUMBER: Final = 9_999_999_999
 """Ten digits, which is what a number has in a key."""
 
+CAPABILITIES_HEADER: Final = "X-Client-Capabilities"
+"""Names, separated by commas, of what a daemon understands beyond what every daemon does."""
+SKILL_BUNDLES: Final = "skill-bundles-v1"
+"""It asks for the skills of a task by their hash; any other is sent them whole with the claim."""
+
 Id = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 

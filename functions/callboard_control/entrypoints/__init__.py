@@ -7,7 +7,18 @@ from typing import Any, Final
 
 HTTP: Final[dict[str, str]] = {
     name: f"callboard_control.entrypoints.{name}"
-    for name in ("identity", "agents", "agent_env", "fleet", "enqueue", "claim", "start", "report", "complete")
+    for name in (
+        "identity",
+        "agents",
+        "agent_env",
+        "skills",
+        "fleet",
+        "enqueue",
+        "claim",
+        "start",
+        "report",
+        "complete",
+    )
 }
 SCHEDULED: Final[dict[str, str]] = {"tick": "callboard_control.entrypoints.tick"}
 ENTRYPOINTS: Final[dict[str, str]] = HTTP | SCHEDULED

@@ -14,12 +14,22 @@ from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store.errors import StoreError
 from callboard_control.tasks import claim as claiming
 from callboard_control.tasks.payload import payload
-from callboard_wire.bodies import MAX_WAIT_S, ClaimedTask, ClaimRequest, ClaimResponse, SingleClaimResponse
+from callboard_wire.bodies import (
+    CAPABILITIES_HEADER,
+    MAX_WAIT_S,
+    SKILL_BUNDLES,
+    ClaimedTask,
+    ClaimRequest,
+    ClaimResponse,
+    SingleClaimResponse,
+)
 
 MARGIN_S: Final = 5.0
 """Left of the function's time for one more look and the answer."""
 PAUSE_S: Final = 5.0
 """What a daemon without a long poll is told to wait between two empty claims."""
+WHOLE_SKILLS_BYTES: Final = 4_000_000
+"""Of whole skills in one answer: it has 6 MB, and prompts to carry as well."""
 
 app = new_app()
 handler = as_handler(app)
@@ -64,13 +74,20 @@ def _held(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> Clai
     return ClaimResponse(tasks=tasks, retry_after_s=0.0 if tasks or waited else PAUSE_S)
 
 
+def _asks_for_skills() -> bool:
+    """Whether the daemon asks for the skills it lacks; one that does not is sent them whole."""
+    return SKILL_BUNDLES in app.current_event.headers.get(CAPABILITIES_HEADER.lower(), "")
+
+
 def _payloads(caller: Daemon, claims: list[claiming.Claim]) -> list[ClaimedTask]:
     """What the daemon needs for each claimed task. One that cannot be built (mostly, a store that does not answer) is
     left to its lease, which is the pause before it is handed out again; the others are answered."""
     tasks: list[ClaimedTask] = []
+    by_name, room = _asks_for_skills(), WHOLE_SKILLS_BYTES // max(1, len(claims))
     for taken in claims:
         try:
-            tasks.append(payload(taken, caller.runtimes.get(taken.task.runtime_id, "")))
+            provider = caller.runtimes.get(taken.task.runtime_id, "")
+            tasks.append(payload(taken, provider, skills_by_name=by_name, room=room))
         except (StoreError, ApiError, SecretsUnavailable):
             logger.exception("payload", extra={"task_id": taken.task.id})
     return tasks

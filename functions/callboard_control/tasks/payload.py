@@ -3,9 +3,11 @@ is now. Secrets are read here and nowhere else on the way of a task."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from callboard_control import ports
 from callboard_control.store import keys, table
-from callboard_control.store.models import WorkspaceItem
+from callboard_control.store.models import AgentItem, WorkspaceItem
 from callboard_control.tasks import conversation, record
 from callboard_control.tasks.claim import Claim
 from callboard_wire.bodies import AgentSpec, ClaimedTask
@@ -13,9 +15,11 @@ from callboard_wire.bodies import AgentSpec, ClaimedTask
 SUMMARY_CHARS = 200
 
 
-def payload(claim: Claim, provider: str) -> ClaimedTask:
-    """What the daemon needs to run the claimed task. Raises what the store and the secret store raise: the caller
-    leaves the task to its lease then."""
+def payload(claim: Claim, provider: str, *, skills_by_name: bool, room: int) -> ClaimedTask:
+    """What the daemon needs to run the claimed task. `room`: bytes for skills that are sent whole.
+
+    Raises what the store and the secret store raise: the caller leaves the task to its lease then.
+    """
     task, agent = claim.task, claim.agent
     prompt = record.prompt_of(task)
     offer = conversation.offer(task)
@@ -56,6 +60,15 @@ def payload(claim: Claim, provider: str) -> ClaimedTask:
             custom_args=list(agent.custom_args or []),
             mcp_config=agent.mcp_config,
             max_turns=int(agent.max_turns) if agent.max_turns else None,
+            **_skills(agent, skills_by_name, room),
         ),
         auth_token=claim.token,
     )
+
+
+def _skills(agent: AgentItem, by_name: bool, room: int) -> dict[str, list[dict[str, Any]]]:
+    if not agent.skills:
+        return {}
+    from callboard_control.tasks import skills  # only where there are some: a claim's cold start is a figure
+
+    return skills.of_agent(agent, by_name=by_name, room=room)

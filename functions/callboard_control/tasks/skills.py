@@ -1,0 +1,77 @@
+"""What a claim says of its agent's skills: names to a daemon that asks for what it lacks, all they hold to others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callboard_control.store import bundles, keys, table
+from callboard_control.store.models import AgentItem
+from callboard_control.store.skill_items import SkillItem
+from callboard_wire.skill_files import Bundle, as_text, cost, to_wire
+from callboard_wire.skills import SkillBody, SkillFile, SkillRef
+
+
+def of_agent(agent: AgentItem, *, by_name: bool, room: int) -> dict[str, list[dict[str, Any]]]:
+    """Fields of the claim's agent: ``skill_refs`` or ``skills``, in the agent's order. A skill deleted since is left
+    out. Of those that do not fit into `room` bytes the agent is told that they are missing, and why."""
+    pk = keys.workspace(agent.workspace_id)
+    items = {item.id: item for item in table.get_many(SkillItem, [(pk, f"SK#{i}") for i in agent.skills or ()])}
+    skills = [items[skill_id] for skill_id in agent.skills or () if skill_id in items]
+    if by_name:
+        return {"skill_refs": [ref(skill).model_dump() for skill in skills]}
+    return {"skills": [whole.model_dump(mode="json") for whole in _whole(skills, room)]}
+
+
+def ref(skill: SkillItem) -> SkillRef:
+    return SkillRef(
+        id=skill.id,
+        name=skill.name,
+        hash=skill.hash,
+        size_bytes=int(skill.size),
+        file_count=int(skill.file_count),
+    )
+
+
+def body(bundle: Bundle) -> SkillBody:
+    """The bundle for a daemon that asked for it."""
+    files = [SkillFile(**to_wire(path, data, compact=True)) for path, data in sorted(bundle.files.items())]
+    return _body(bundle, files, bundle.hash)
+
+
+def _body(bundle: Bundle, files: list[SkillFile], digest: str = "") -> SkillBody:
+    return SkillBody(
+        id=bundle.id,
+        source=bundle.source,
+        name=bundle.name,
+        description=bundle.description,
+        content=bundle.content,
+        hash=digest,
+        files=files,
+    )
+
+
+def _whole(skills: list[SkillItem], room: int) -> list[SkillBody]:
+    """For a daemon that was written before there were other files than text: those are left out."""
+    found = bundles.read_many([skill for skill in skills if int(skill.size) <= room])
+    bodies = []
+    for skill in skills:
+        sent = _missing(skill)
+        if (bundle := found.get(skill.id)) is not None:
+            texts = {path: as_text(data) for path, data in sorted(bundle.files.items())}
+            files = [SkillFile(path=path, content=text) for path, text in texts.items() if text is not None]
+            complete = _body(bundle, files)
+            needed = cost(complete.model_dump_json())
+            if needed <= room:
+                room -= needed
+                sent = complete
+        bodies.append(sent)
+    return bodies
+
+
+def _missing(skill: SkillItem) -> SkillBody:
+    """In the place of a skill that is not sent: an agent that was promised it can say so."""
+    text = (
+        f"The skill {skill.name!r} ({int(skill.size)} bytes) could not be delivered: the daemon on this machine is too "
+        "old to ask for skills one by one. Say that it is missing; its owner updates callboard there."
+    )
+    return SkillBody(id=skill.id, name=skill.name, description=skill.description, content=text)
