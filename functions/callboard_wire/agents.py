@@ -127,3 +127,30 @@ class AgentView(Body):
     readiness: Readiness = Field(default_factory=Readiness)
     archived: bool = False
     created_at: datetime
+
+
+class ModelChoice(Body):
+    """What a profile means to one provider; an absent field is the CLI's own choice. `max_tokens` are those of one
+    answer, where the CLI can be told."""
+
+    model: str | None = Field(None, max_length=200)
+    thinking_level: str | None = Field(None, max_length=64)
+    max_tokens: int | None = Field(None, ge=1, le=10_000_000)
+    max_turns: int | None = Field(None, ge=1, le=10_000)
+
+
+class PutModelProfile(Body):
+    """By provider; of a built-in key those not named keep their built-in meaning."""
+
+    providers: dict[Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,39}$")], ModelChoice] = Field(
+        min_length=1, max_length=50
+    )
+
+
+class ModelProfileView(Body):
+    """`built_in`: every workspace has it. `own`: this workspace says something about it."""
+
+    key: str
+    built_in: bool = False
+    own: bool = False
+    providers: dict[str, ModelChoice] = Field(default_factory=dict)

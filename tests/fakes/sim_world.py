@@ -181,11 +181,16 @@ class World:
 
     # ── what most tests start from ───────────────────────────────────────────
 
-    def machine(self, daemon_id: str = "laptop", provider: str = "echo", token: str | None = None) -> Machine:
-        """A registered daemon with one runtime."""
+    def machine(
+        self, daemon_id: str = "laptop", provider: str = "echo", token: str | None = None, *, public: bool = False
+    ) -> Machine:
+        """A registered daemon with one runtime, for its owner's agents or (`public`) for everybody's."""
         body = {"daemon_id": daemon_id, "device_name": daemon_id, "runtimes": [{"name": provider, "type": provider}]}
         registered = self.ok("POST", "/api/daemon/register", body, token)
-        return Machine(self, daemon_id, registered["daemon_token"], registered["runtimes"][0]["id"])
+        machine = Machine(self, daemon_id, registered["daemon_token"], registered["runtimes"][0]["id"])
+        if public:
+            self.ok("PATCH", f"/api/runtimes/{machine.runtime_id}", {"visibility": "public"}, token)
+        return machine
 
     def agent(self, name: str = "ada", machine: Machine | None = None, **fields: Any) -> Any:
         runtime = {"runtime_id": machine.runtime_id} if machine else {}

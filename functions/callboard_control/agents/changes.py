@@ -6,101 +6,108 @@ from typing import Any
 
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.agents import teammates
+from callboard_control.agents import invitations, profiles, settings, teammates
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest
 from callboard_control.fleet import runtimes
 from callboard_control.identity import audit
+from callboard_control.permissions import may_change
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem
 from callboard_control.tasks import board
 from callboard_wire.agents import UpdateAgentRequest
+from callboard_wire.providers import is_foreign_model, wrong_level, wrong_tier
 
 A, N, S = AgentItem, AgentNameItem, SlotItem
-MASK = "***"
 
 
 def update(person: Person, agent: AgentItem, request: UpdateAgentRequest) -> AgentItem:
-    """Apply the fields that were sent. Who may: the agent's owner, an owner or admin.
+    """Apply the fields that were sent. Who may: the agent's owner, an owner or admin; who may use it is for its owner
+    alone to say.
 
-    Another runtime clears a model that belongs to the old one's provider, and is checked like a new agent's.
-    Raises `Forbidden`, `Conflict` ``name_taken`` or ``contended``, `InvalidRequest`.
+    Another runtime is checked like a new agent's, clears a model known to be another provider's, and is refused while
+    a thinking level or service tier that it does not know stays. Raises `Forbidden`, `InvalidRequest`, `Conflict`
+    ``name_taken`` or ``contended``.
     """
     _may(person, agent)
-    teammates.refuse_env(request)
-    sent = request.model_dump(exclude_unset=True)
-    changes = _changes(person, agent, sent)
+    settings.refuse_env(request)
+    changes = _changes(person, agent, settings.cleaned(request.model_dump(exclude_unset=True)))
     if not changes:
         return agent
     table.refuse_oversized(A(**(agent.attribute_values | changes)), "The agent")
+    writes, positions = _writes(person, agent, changes)
+    try:
+        table.transact(writes)
+    except ConditionFailed as e:
+        if positions.get("runtime") in e.failed:
+            raise teammates.runtime_gone(changes["runtime_id"]) from e
+        if positions.get("name") in e.failed:
+            raise teammates.name_taken(changes["name"]) from e
+        raise Conflict("Somebody changed this agent a moment ago; look again.", code="contended") from e
+    return teammates.find(person.workspace_id, agent.id)
+
+
+def _writes(person: Person, agent: AgentItem, changes: dict[str, Any]) -> tuple[list[table.Write], dict[str, int]]:
+    """The transaction, and where in it what is. What the checks have looked at must still be so."""
     actions = [
         getattr(A, name).set(value) if value not in (None, "", []) else getattr(A, name).remove()
         for name, value in changes.items()
     ]
-    writes: list[table.Write] = [table.Update(A(agent.pk, agent.sk), actions, A.name == agent.name)]
+    unchanged = A.name == agent.name
+    for name in (
+        ("runtime_id", "thinking_level", "service_tier", "model") if "runtime_id" in changes else ("runtime_id",)
+    ):
+        value = getattr(agent, name)
+        unchanged &= getattr(A, name) == value if value is not None else getattr(A, name).does_not_exist()
+    writes: list[table.Write] = [table.Update(A(agent.pk, agent.sk), actions, unchanged)]
+    positions: dict[str, int] = {}
     if "name" in changes and keys.folded(changes["name"]) != keys.folded(agent.name):
+        positions["name"] = len(writes)
         writes += [
             table.Put(N(agent.pk, f"AN#{keys.folded(changes['name'])}", agent_id=agent.id), N.pk.does_not_exist()),
             table.Delete(N(agent.pk, f"AN#{keys.folded(agent.name)}")),
         ]
+    if changes.get("runtime_id"):
+        positions["runtime"] = len(writes)
+        writes.append(teammates.still_there(agent.workspace_id, changes["runtime_id"]))
     writes.append(audit.put(person, "agent_updated", f"agent:{agent.id}", fields=sorted(changes)))
-    try:
-        table.transact(writes)
-    except ConditionFailed as e:
-        if 0 in e.failed:
-            raise Conflict("Somebody renamed this agent a moment ago; look again.", code="contended") from e
-        raise Conflict(
-            f"There is an agent named {changes['name']!r} already; choose another name.", code="name_taken"
-        ) from e
-    return teammates.find(person.workspace_id, agent.id)
+    return writes, positions
 
 
 def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str, Any]:
-    changes = dict(sent)
-    if changes.get("name") is None:
+    """What is to be written, by attribute."""
+    changes = {name: value for name, value in sent.items() if name not in invitations.FIELDS}
+    if changes.get("name") in (None, agent.name):
         changes.pop("name", None)
-    elif changes["name"] != agent.name:
-        teammates.refuse_odd_name(changes["name"])
     if "max_concurrent_tasks" in changes and changes["max_concurrent_tasks"] is None:
         changes["max_concurrent_tasks"] = teammates.DEFAULT_CONCURRENCY
-    if _masked(changes.get("mcp_config")):
-        changes["mcp_config"] = restored(changes["mcp_config"], agent.mcp_config)
+    if settings.masked(changes.get("mcp_config")):
+        changes["mcp_config"] = settings.restored(changes["mcp_config"], agent.mcp_config)
     if changes.get("runtime_id") not in (None, agent.runtime_id):
-        runtime = runtimes.find_runtime(person.workspace_id, runtime_id=changes["runtime_id"], provider=None)
-        changes["provider"] = runtime.provider
-        if runtime.provider != agent.provider and "model" not in changes and agent.model:
-            changes["model"] = None
-        if runtime.provider != agent.provider and "thinking_level" not in changes and agent.thinking_level:
+        changes |= _moved(person, agent, changes)
+    settings.refuse_unfit(changes, changes.get("provider") or agent.provider or "")
+    profiles.refuse_unknown(person.workspace_id, changes.get("model_profile"))
+    before = invitations.of(agent)
+    after = invitations.wanted(person.workspace_id, sent, before)
+    invitations.refuse_foreign_change(person, agent, before, after)
+    return changes if before == after else changes | after.attributes()
+
+
+def _moved(person: Person, agent: AgentItem, changes: dict[str, Any]) -> dict[str, Any]:
+    """What else changes with the runtime. A level or tier is never dropped in silence: the work would be another's."""
+    runtime = runtimes.find_runtime(
+        person.workspace_id, runtime_id=changes["runtime_id"], provider=None, usable_by=person
+    )
+    for name, wrong in (("thinking_level", wrong_level), ("service_tier", wrong_tier)):
+        kept = getattr(agent, name)
+        if name not in changes and kept and (why := wrong(runtime.provider, kept)):
             raise InvalidRequest(
-                f"The thinking level {agent.thinking_level!r} was {agent.provider}'s; send one for {runtime.provider} "
-                "or null with the new runtime.",
-                code="thinking_level_of_old_provider",
+                f"The {name.replace('_', ' ')} {kept!r} does not go with the new runtime: {why}. "
+                "Send another one, or null, with it.",
+                code=f"{name}_of_old_provider",
             )
-    return changes
-
-
-def _masked(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_masked(v) for v in value.values())
-    if isinstance(value, list):
-        return any(_masked(v) for v in value)
-    return bool(value == MASK)
-
-
-def restored(sent: Any, stored: Any) -> Any:
-    """`sent` with what was masked in it put back from `stored`: a round trip through a form loses nothing. A mask with
-    nothing behind it is dropped, never stored."""
-    if isinstance(sent, dict):
-        known = stored if isinstance(stored, dict) else {}
-        pairs = {k: restored(v, known.get(k)) for k, v in sent.items()}
-        return {k: v for k, v in pairs.items() if v != MASK}
-    if isinstance(sent, list):
-        known_list = stored if isinstance(stored, list) else []
-        filled = [restored(v, known_list[i] if i < len(known_list) else None) for i, v in enumerate(sent)]
-        return [v for v in filled if v != MASK]
-    if sent == MASK and isinstance(stored, str):
-        return stored
-    return sent
+    clear = "model" not in changes and agent.model and is_foreign_model(agent.model, runtime.provider)
+    return {"provider": runtime.provider} | ({"model": None} if clear else {})
 
 
 # ── archive ──────────────────────────────────────────────────────────────────
@@ -153,5 +160,5 @@ def _switch(
 
 
 def _may(person: Person, agent: AgentItem) -> None:
-    if not teammates.may_change(person, agent):
+    if not may_change(person, agent):
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, may change it.")

@@ -6,9 +6,9 @@ import re
 
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.agents import teammates
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest, Unavailable
 from callboard_control.identity import audit
+from callboard_control.permissions import may_change
 from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
@@ -73,7 +73,7 @@ def current(agent: AgentItem) -> dict[str, str]:
 
 
 def _may(person: Person, agent: AgentItem) -> None:
-    if not teammates.may_change(person, agent):
+    if not may_change(person, agent):
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, handles its environment.")
 
 

@@ -51,12 +51,12 @@ def list_tasks(
     status: Annotated[TaskStatus | None, Query()] = None,
     agent: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Page[TaskView]:
-    return board.list_tasks(reader(caller(app)).workspace_id, cursor, limit, status, agent)
+    return board.list_tasks(reader(caller(app)), cursor, limit, status, agent)
 
 
 @app.get("/api/tasks/<task_id>")
 def get_task(task_id: str) -> TaskView:
-    return board.get(reader(caller(app)).workspace_id, task_id)
+    return board.get(reader(caller(app)), task_id)
 
 
 @app.get("/api/tasks/<task_id>/messages")
@@ -65,7 +65,7 @@ def get_messages(
     since: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 500,
 ) -> Page[TaskMessage]:
-    return board.messages(reader(caller(app)).workspace_id, task_id, since, limit)
+    return board.messages(reader(caller(app)), task_id, since, limit)
 
 
 @app.post("/api/tasks/cancel")
@@ -95,7 +95,7 @@ def queue(
     runtime_id: Annotated[str | None, Query(max_length=64)] = None,
     agent_id: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Page[QueuedTask]:
-    return Page[QueuedTask](items=overview.queue(reader(caller(app)).workspace_id, runtime_id, agent_id))
+    return Page[QueuedTask](items=overview.queue(reader(caller(app)), runtime_id, agent_id))
 
 
 @app.get("/api/doctor")

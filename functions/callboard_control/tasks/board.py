@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from callboard_control.actor import Person
+from callboard_control.actor import Person, TaskAgent
 from callboard_control.errors import Forbidden, NotFound
+from callboard_control.permissions import may_change, may_see, refuse_hidden, refuse_uninvited
 from callboard_control.store import keys, table
 from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
@@ -16,6 +17,7 @@ from callboard_wire.api import CancelledTasks, EnqueueRequest, Page, TaskView
 from callboard_wire.bodies import TaskMessage
 from callboard_wire.states import WAITING, TaskStatus
 
+Viewer = Person | TaskAgent
 PAGES_AT_MOST = 20
 """A filtered list reads at most this many pages of the index before it answers with what it found and a cursor."""
 
@@ -28,8 +30,10 @@ class Outcome:
 
 
 def enqueue(person: Person, request: EnqueueRequest) -> Outcome:
-    """Make a task. Raises `NotFound` ``agent_not_found`` and what `tasks.enqueue` raises."""
+    """Make a task. Raises `NotFound` ``agent_not_found``, `Forbidden` ``agent_private`` and what `tasks.enqueue`
+    raises."""
     agent = _agent(person.workspace_id, request.agent)
+    refuse_uninvited(person, agent)
     done = enqueueing.enqueue(request, agent, person)
     word = "coalesced" if done.coalesced else "queued" if done.created else "repeated"
     return Outcome(record.view(done.task, agent_name=agent.name), done.created, word)
@@ -53,10 +57,9 @@ def find(workspace_id: str, task_id: str) -> TaskItem:
     return task
 
 
-def get(workspace_id: str, task_id: str) -> TaskView:
-    """A task with its texts, usage, moves, and why it waits."""
-    task = find(workspace_id, task_id)
-    agent = table.get(AgentItem, keys.workspace(workspace_id), f"AG#{task.agent_id}", consistent=False)
+def get(viewer: Viewer, task_id: str) -> TaskView:
+    """A task with its texts, usage, moves, and why it waits. For those who may see its agent, like all of a task."""
+    task, agent = _seen(viewer, task_id)
     last = report.last_seq(task.id, int(task.fence or 0)) if task.fence else 0
     return record.view(
         task,
@@ -67,11 +70,25 @@ def get(workspace_id: str, task_id: str) -> TaskView:
     )
 
 
+def _seen(viewer: Viewer, task_id: str) -> tuple[TaskItem, AgentItem | None]:
+    """The task and its agent. Raises `NotFound`, `Forbidden` ``agent_private``."""
+    task = find(viewer.workspace_id, task_id)
+    agent = table.get(AgentItem, keys.workspace(task.workspace_id), f"AG#{task.agent_id}", consistent=False)
+    if agent is not None:
+        refuse_hidden(viewer, agent)
+    return task, agent
+
+
 def list_tasks(
-    workspace_id: str, cursor: str | None, limit: int, status: TaskStatus | None, agent: str | None
+    viewer: Viewer, cursor: str | None, limit: int, status: TaskStatus | None, agent: str | None
 ) -> Page[TaskView]:
-    """Newest first. With a filter a page may be short, and even empty, while there is a cursor to go on with."""
-    agent_id = _agent(workspace_id, agent).id if agent else None
+    """Newest first, of agents that `viewer` may see. With a filter a page may be short, and even empty, while there is
+    a cursor to go on with."""
+    workspace_id, agent_id = viewer.workspace_id, None
+    if agent:
+        wanted = _agent(workspace_id, agent)
+        refuse_hidden(viewer, wanted)
+        agent_id = wanted.id
     views: list[TaskView] = []
     for _ in range(PAGES_AT_MOST):
         page = table.rows(
@@ -83,24 +100,26 @@ def list_tasks(
         )
         tasks = {t.id: t for t in table.get_many(TaskItem, [(row.pk, "T") for row in page.items], consistent=False)}
         ordered = [tasks[row.pk.removeprefix("TK#")] for row in page.items if row.pk.removeprefix("TK#") in tasks]
-        views += [record.view(t) for t in ordered if status in (None, t.status) and agent_id in (None, t.agent_id)]
+        fitting = [record.view(t) for t in ordered if status in (None, t.status) and agent_id in (None, t.agent_id)]
+        views += _named(viewer, fitting)
         cursor = page.cursor
         if cursor is None or len(views) >= limit:
             break
-    return Page[TaskView](items=_named(workspace_id, views), next_cursor=cursor)
+    return Page[TaskView](items=views, next_cursor=cursor)
 
 
-def _named(workspace_id: str, views: list[TaskView]) -> list[TaskView]:
-    ids = {v.agent_id for v in views}
-    found = table.get_many(AgentItem, [(keys.workspace(workspace_id), f"AG#{i}") for i in ids], consistent=False)
-    names = {a.id: a.name for a in found}
-    return [v.model_copy(update={"agent_name": names.get(v.agent_id, "")}) for v in views]
+def _named(viewer: Viewer, views: list[TaskView]) -> list[TaskView]:
+    """The views with their agents' names, without those of agents that `viewer` may not see."""
+    key, ids = keys.workspace(viewer.workspace_id), {v.agent_id for v in views}
+    found = {a.id: a for a in table.get_many(AgentItem, [(key, f"AG#{i}") for i in ids], consistent=False)}
+    shown = [v for v in views if v.agent_id not in found or may_see(viewer, found[v.agent_id])]
+    return [v.model_copy(update={"agent_name": found[v.agent_id].name if v.agent_id in found else ""}) for v in shown]
 
 
-def messages(workspace_id: str, task_id: str, since: int, limit: int) -> Page[TaskMessage]:
+def messages(viewer: Viewer, task_id: str, since: int, limit: int) -> Page[TaskMessage]:
     """Messages after number `since`; ask again with the last number seen. `next_cursor` is that number while more lie
     ready."""
-    task = find(workspace_id, task_id)
+    task, _ = _seen(viewer, task_id)
     found = report.transcript(task, since, limit)
     return Page[TaskMessage](
         items=found.messages, next_cursor=str(found.messages[-1].seq) if found.more and found.messages else None
@@ -111,15 +130,20 @@ def rerun(person: Person, task_id: str, issue_id: str | None = None) -> TaskView
     """Do an earlier task's work once more."""
     source = find(person.workspace_id, task_id)
     agent = _agent(person.workspace_id, source.agent_id)
+    refuse_uninvited(person, agent)
     return record.view(rerunning.rerun(source, agent, person, issue_id=issue_id), agent_name=agent.name)
 
 
 def cancel_many(person: Person, task_ids: list[str], *, only_queued: bool) -> CancelledTasks:
-    """Cancel those of the tasks that have not ended; unknown ids are skipped, so that one does not save the others."""
+    """Cancel those of the tasks that have not ended; ids that are unknown, or of agents the person may not see, are
+    skipped, so that one does not save the others."""
     done: list[str] = []
     for task_id in dict.fromkeys(task_ids):
-        task = record.load(task_id)
-        if task is None or task.workspace_id != person.workspace_id or record.status_of(task).terminal:
+        try:
+            task, _ = _seen(person, task_id)
+        except (NotFound, Forbidden):
+            continue
+        if record.status_of(task).terminal:
             continue
         if only_queued and task.status not in WAITING:
             continue
@@ -132,7 +156,7 @@ def cancel_many(person: Person, task_ids: list[str], *, only_queued: bool) -> Ca
 def cancel_all_of(person: Person, agent_id: str) -> CancelledTasks:
     """Cancel every task of an agent: what it runs, what waits, what is deferred. For those who may change the agent."""
     agent = _agent(person.workspace_id, agent_id)
-    if not person.is_admin and agent.owner_id != person.user_id:
+    if not may_change(person, agent):
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, cancels all its tasks.")
     done: list[str] = []
     for task_id in active_ids(agent):
@@ -159,5 +183,6 @@ def active_ids(agent: AgentItem) -> list[str]:
 
 def cancel(person: Person, task_id: str) -> TaskView:
     """Cancel a task in any state; one that has ended stays as it is, and the answer says so."""
-    settle.cancel(find(person.workspace_id, task_id), person.label)
-    return get(person.workspace_id, task_id)
+    task, _ = _seen(person, task_id)
+    settle.cancel(task, person.label)
+    return get(person, task_id)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from callboard_control.actor import Person, TaskAgent
+from callboard_control.permissions import may_see
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, MessagePack, PendingItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import invariants
@@ -14,16 +16,21 @@ QUEUE_AT_MOST = 500
 CHECK_PAGE = 40
 
 
-def queue(workspace_id: str, runtime_id: str | None, agent_id: str | None) -> list[QueuedTask]:
-    """Tasks that may be claimed, in the order they would be, runtime by runtime; the first 500 of each."""
+def queue(viewer: Person | TaskAgent, runtime_id: str | None, agent_id: str | None) -> list[QueuedTask]:
+    """Tasks that may be claimed, in the order they would be, runtime by runtime; the first 500 of each. A position
+    counts the tasks of agents that `viewer` may not see as well; they are not shown."""
+    workspace_id = viewer.workspace_id
     wanted = [runtime_id] if runtime_id else _runtimes(workspace_id)
     found: list[QueuedTask] = []
     for runtime in wanted:
         page = table.rows(TaskItem.ready_index, keys.ready_of(runtime), limit=QUEUE_AT_MOST)
         tasks = {t.id: t for t in table.get_many(TaskItem, [(r.pk, "T") for r in page.items], consistent=False)}
+        hidden = _hidden(viewer, {task.agent_id for task in tasks.values()})
         for position, row in enumerate(page.items, 1):
             task = tasks.get(row.pk.removeprefix("TK#"))
             if task is None or task.workspace_id != workspace_id or agent_id not in (None, task.agent_id):
+                continue
+            if task.agent_id in hidden:
                 continue
             found.append(
                 QueuedTask(
@@ -37,6 +44,12 @@ def queue(workspace_id: str, runtime_id: str | None, agent_id: str | None) -> li
                 )
             )
     return found
+
+
+def _hidden(viewer: Person | TaskAgent, agent_ids: set[str]) -> set[str]:
+    key = keys.workspace(viewer.workspace_id)
+    found = table.get_many(AgentItem, [(key, f"AG#{agent_id}") for agent_id in agent_ids], consistent=False)
+    return {agent.id for agent in found if not may_see(viewer, agent)}
 
 
 def _runtimes(workspace_id: str) -> list[str]:

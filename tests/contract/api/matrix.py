@@ -8,7 +8,7 @@
     aut  member, made the agent
     mem  member, made nothing of it
 
-What a path or a body names is a thing of `home` (`stage.py`). Another tenant's thing is 404; a forbidden thing in one's
+What a path or a body names is a thing of `home` (`stage.py`); its agent is private unless the row says otherwise. Another tenant's thing is 404; a forbidden thing in one's
 own workspace is 403; no token is 401. A list is the caller's own workspace's, so the other tenant gets a 200, with
 nothing of `home` in it, which is tested as well.
 """
@@ -45,7 +45,8 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/agents
 401 401  200 200 200 200 200  403 403 403 403  400 400 403 403  POST /api/agents
-401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/agents/{agent_id}
+401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/agents/{agent_id}
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/agents/{agent_id} open to all
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PATCH /api/agents/{agent_id}
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/agents/{agent_id}
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  POST /api/agents/{agent_id}/archive
@@ -53,6 +54,9 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  POST /api/agents/{agent_id}/cancel-tasks
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  GET /api/agents/{agent_id}/env
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/agents/{agent_id}/env
+401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/model-profiles
+401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  PUT /api/model-profiles/{key}
+401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  DELETE /api/model-profiles/{key}
 
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/skills
 401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/skills
@@ -63,14 +67,15 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/agents/{agent_id}/skills
 
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/tasks
-401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/tasks of the agent
-401 401  201 201 201 201 201  403 403 403 403  404 404 403 403  POST /api/tasks
-401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/tasks/{task_id}
-401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/tasks/{task_id}/messages
-401 401  200 200 200 200 200  403 403 403 403  404 404 403 403  POST /api/tasks/{task_id}/cancel
+401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/tasks of the agent
+401 401  403 403 403 201 403  403 403 403 403  404 404 403 403  POST /api/tasks
+401 401  201 201 201 201 201  403 403 403 403  404 404 403 403  POST /api/tasks of an agent open to all
+401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/tasks/{task_id}
+401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/tasks/{task_id}/messages
+401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  POST /api/tasks/{task_id}/cancel
 401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/tasks/cancel
-401 401  200 200 200 200 200  403 403 403 403  404 404 403 403  POST /api/tasks/{task_id}/rerun
-401 401  200 200 200 200 200  403 403 403 403  404 404 403 403  POST /api/issues/{issue_id}/rerun
+401 401  403 403 403 200 403  403 403 403 403  404 404 403 403  POST /api/tasks/{task_id}/rerun
+401 401  403 403 403 200 403  403 403 403 403  404 404 403 403  POST /api/issues/{issue_id}/rerun
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/queue
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/queue of the runtime
 401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  GET /api/doctor
@@ -142,8 +147,11 @@ SENT: Final = {
     "PUT /api/skills/{skill_id}": Sent({"description": "changed"}),
     "DELETE /api/skills/{skill_id}": Sent(needs="spare_skill"),
     "PUT /api/agents/{agent_id}/skills": Sent({"skill_ids": ["{skill_id}"]}),
+    "GET /api/agents/{agent_id} open to all": Sent(needs="open_agent"),
+    "PUT /api/model-profiles/{key}": Sent({"providers": {"claude": {"model": "opus"}}}),
     "GET /api/tasks of the agent": Sent(query={"agent": "{agent_id}"}),
     "POST /api/tasks": Sent({"agent": "{agent_id}", "prompt": "p"}),
+    "POST /api/tasks of an agent open to all": Sent({"agent": "{agent_id}", "prompt": "p"}, needs="open_agent"),
     "POST /api/tasks/{task_id}/cancel": Sent(needs="task"),
     "POST /api/tasks/cancel": Sent({"task_ids": ["{task_id}"]}, needs="task"),
     "POST /api/tasks/{task_id}/rerun": Sent(needs="ended"),

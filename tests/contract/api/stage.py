@@ -54,6 +54,7 @@ class Stage:
         used, spare = (runtime["id"] for runtime in registered["runtimes"])
         self.machine = Machine(self.world, "laptop", registered["daemon_token"], used)
         self.things |= {"runtime_id": used, "spare_runtime_id": spare}
+        self.world.ok("PATCH", f"/api/runtimes/{used}", {"visibility": "public"}, self.tokens["mch"])
         self._let_in()
         self.tokens["dmn"] = self.machine.token
         self.tokens["dm2"] = self.world.machine("desktop").token
@@ -65,6 +66,7 @@ class Stage:
 
     def _agents(self) -> None:
         self.things["agent_id"] = self._agent("ada")
+        self.things |= {"open": self._agent("ora", permission_mode="public_to"), "key": "fast"}
         self.things["skill_id"] = self._skill()
         skills = {"skill_ids": [self.things["skill_id"]]}
         self.world.ok("PUT", f"/api/agents/{self.things['agent_id']}/skills", skills, self.tokens["aut"])
@@ -93,12 +95,13 @@ class Stage:
         [task] = machine.claim()
         self.tokens |= {"ow*": owner, "me*": near["token"], "dm*": machine.token, "ag*": task.payload["auth_token"]}
 
-    def _agent(self, name: str) -> str:
+    def _agent(self, name: str, **more: Any) -> str:
         body = {
             "name": f"{HUSH} {name} {next(self._unique)}",
             "runtime_id": self.machine.runtime_id,
             "max_concurrent_tasks": 50,
             "instructions": HUSH,
+            **more,
         }
         return str(self.world.ok("POST", "/api/agents", body, self.tokens["aut"])["id"])
 
@@ -174,8 +177,8 @@ class Stage:
         things = dict(self.things, unique=f"{HUSH} {next(self._unique)}")
         if needs == "ended":
             things["task_id"] = things["ended"]
-        if needs in ("spare_agent", "archived_agent"):
-            things["agent_id"] = things["spare"]
+        if needs in ("spare_agent", "archived_agent", "open_agent"):
+            things["agent_id"] = things["open" if needs == "open_agent" else "spare"]
         if needs == "spare_skill":
             things["skill_id"] = things["spare_skill"]
         text = text.replace('"{fence}"', str(things.pop("fence")))

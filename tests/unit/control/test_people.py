@@ -85,7 +85,7 @@ def test_a_removed_members_token_reaches_nothing_from_the_next_call_on(world: Wo
 
 def test_a_removed_members_machine_gets_no_more_work_and_no_more_secrets(world: World) -> None:
     token, user_id = newcomer(world)
-    theirs = world.machine("theirs", token=token)
+    theirs = world.machine("theirs", token=token, public=True)
     mine = world.machine("mine")
     world.agent("ada", theirs)
     world.enqueue()

@@ -33,7 +33,7 @@ def test_an_owner_elsewhere_takes_over_no_machine_of_a_workspace_they_are_only_a
 
 def test_a_removed_members_machine_takes_no_more_work(world: World) -> None:
     guest = join(world)
-    theirs = world.machine("their laptop".replace(" ", "-"), token=guest["token"])
+    theirs = world.machine("their laptop".replace(" ", "-"), token=guest["token"], public=True)
     world.agent("bob", theirs)
     world.enqueue("bob")
     world.ok("DELETE", f"/api/members/{guest['user_id']}")
