@@ -16,6 +16,8 @@ from callboard_daemon.errors import ControlError, NotFound
 from callboard_daemon.retry import may_pass, pause
 from callboard_wire.agents import AgentView, CreateAgentRequest
 from callboard_wire.api import (
+    AcceptedInvitation,
+    AcceptInvitationRequest,
     BootstrapRequest,
     CreateTokenRequest,
     DoctorReport,
@@ -23,12 +25,14 @@ from callboard_wire.api import (
     MeView,
     Page,
     QueuedTask,
+    RenewedToken,
     RuntimeView,
     TaskView,
     TokenResponse,
     TokenView,
 )
 from callboard_wire.bodies import Body, TaskMessage
+from callboard_wire.login import DecideLogin, LoginToken, PollLogin, StartedLogin, StartLogin, UserCode, WaitingLogin
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -60,11 +64,30 @@ class Api:
     def bootstrap(self, body: BootstrapRequest) -> TokenResponse:
         return self._ask("POST", "/api/bootstrap", TokenResponse, body, tries=1)
 
+    def accept_invitation(self, body: AcceptInvitationRequest) -> AcceptedInvitation:
+        return self._ask("POST", "/api/invitations/accept", AcceptedInvitation, body, tries=1)
+
+    def start_login(self, body: StartLogin) -> StartedLogin:
+        return self._ask("POST", "/api/device/code", StartedLogin, body)
+
+    def poll_login(self, device_code: str) -> LoginToken:
+        """Raises `Refused` with the codes of RFC 8628 while there is no token."""
+        return self._ask("POST", "/api/device/token", LoginToken, PollLogin(device_code=device_code), tries=1)
+
+    def waiting_login(self, body: UserCode) -> WaitingLogin:
+        return self._ask("POST", "/api/device/lookup", WaitingLogin, body)
+
+    def decide_login(self, body: DecideLogin) -> WaitingLogin:
+        return self._ask("POST", "/api/device/decide", WaitingLogin, body, tries=1)
+
     def create_token(self, body: CreateTokenRequest) -> TokenResponse:
         return self._ask("POST", "/api/tokens", TokenResponse, body, tries=1)
 
     def tokens(self) -> Iterator[TokenView]:
         return self._pages("/api/tokens", TokenView, {})
+
+    def renew_token(self) -> RenewedToken:
+        return self._ask("POST", "/api/tokens/current/renew", RenewedToken)
 
     def revoke_token(self, token_id: str) -> None:
         self._ask("DELETE", f"/api/tokens/{_segment(token_id, 'token')}", Body)

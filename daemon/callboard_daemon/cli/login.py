@@ -2,46 +2,80 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from callboard_daemon.cli import ways_in
 from callboard_daemon.cli.api import Api
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
-from callboard_daemon.cli.output import note, print_fields, print_json, working
-from callboard_daemon.cli.typed import body_from
+from callboard_daemon.cli.output import note, one_line, print_fields, print_json, working
 from callboard_daemon.credentials import Credentials, read_credentials, write_credentials
-from callboard_daemon.errors import CallboardError, SettingError, StateError
+from callboard_daemon.errors import SettingError, StateError
 from callboard_daemon.settings import server_url
-from callboard_wire.api import BootstrapRequest, MeView
-
-PERSON: Final = "mul_"
+from callboard_wire.api import MeView
 
 
 @click.command()
 @click.option("--server", "server", metavar="URL", help="Address of the control plane.")
-@click.option("--token-stdin", is_flag=True, help="Read the token from stdin instead of asking for it.")
+@click.option("--token", "paste", is_flag=True, help="Paste a token; it is asked for and not shown.")
+@click.option("--token-stdin", is_flag=True, help="Read the token from stdin.")
+@click.option(
+    "--invitation", metavar="CODE", help="Join as somebody new by an invitation's code (- reads it from stdin)."
+)
 @click.option(
     "--bootstrap",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="First login of all: the secret file in the server's data folder.",
 )
-@click.option("--name", default="me", show_default=True, help="With --bootstrap: what you are called.")
+@click.option("--name", default="me", show_default=True, help="With --bootstrap or --invitation: what you are called.")
 @click.option("--workspace", default="home", show_default=True, help="With --bootstrap: the workspace's name.")
+@click.option("--approve", metavar="CODE", help="Let the machine that shows CODE in as you.")
+@click.option("--deny", metavar="CODE", help="Turn the machine that shows CODE away.")
+@click.option("--yes", is_flag=True, help="With --approve: do not ask once more.")
 @output_option
 @pass_cli
-def login(cli: Cli, server: str | None, token_stdin: bool, bootstrap: Path | None, name: str, workspace: str) -> None:
+def login(cli: Cli, /, **given: Any) -> None:
     """Log in to a control plane and remember it for this profile.
 
-    The token is asked for without being shown, tried, and stored in a file only you can read. `callboard up` prints the
-    command for the first login; for another machine, `callboard token create` makes a token.
+    Shows a code and waits until you approve it where you are logged in already (--approve). Other ways in: --token or
+    --token-stdin with a token of `callboard token create`, --invitation with what `callboard invite create` printed,
+    --bootstrap for the first login of all, which `callboard up` prints whole.
     """
     cli.human_only("callboard login")
-    address = _address(cli, server)
-    token = _bootstrapped(cli, address, bootstrap, name, workspace) if bootstrap else _token(token_stdin)
+    chosen = [way for way in _WAYS if given[way]]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(_WAYS[way] for way in chosen)} exclude each other")
+    if given["approve"] or given["deny"]:
+        _answer(cli, given["approve"] or given["deny"], approve=bool(given["approve"]), sure=given["yes"])
+        return
+    address = _address(cli, given["server"])
+    _remember(cli, address, _token(cli, address, given))
+
+
+_WAYS: Final = {
+    "paste": "--token",
+    "token_stdin": "--token-stdin",
+    "invitation": "--invitation",
+    "bootstrap": "--bootstrap",
+    "approve": "--approve",
+    "deny": "--deny",
+}
+
+
+def _token(cli: Cli, address: str, given: dict[str, Any]) -> str:
+    if given["bootstrap"]:
+        return ways_in.by_first_login(cli, address, given["bootstrap"], given["name"], given["workspace"])
+    if given["invitation"]:
+        return ways_in.by_invitation(cli, address, given["invitation"], given["name"])
+    if given["paste"] or given["token_stdin"]:
+        return ways_in.by_pasted_token(cli, address, from_stdin=given["token_stdin"])
+    return ways_in.by_code(cli, address)
+
+
+def _remember(cli: Cli, address: str, token: str) -> None:
     with working(cli, "trying the token"), Api(address, token, timeout=cli.settings().http_timeout) as api:
         me = api.me()
     write_credentials(
@@ -57,6 +91,13 @@ def login(cli: Cli, server: str | None, token_stdin: bool, bootstrap: Path | Non
     if cli.json:
         print_json(me)
     note(f"Logged in to {address} as {me.name or me.user_id}, workspace {me.workspace_name or me.workspace_id}.")
+
+
+def _answer(cli: Cli, code: str, *, approve: bool, sure: bool) -> None:
+    asked = ways_in.answer(cli, code, approve=approve, sure=sure)
+    if cli.json:
+        print_json(asked)
+    note(f"{one_line(asked.client_name, 100)} {'is let in' if approve else 'is turned away'}.")
 
 
 @click.command()
@@ -112,31 +153,3 @@ def _address(cli: Cli, server: str | None) -> str:
         return server_url(given)
     except ValueError as error:
         raise SettingError(f"--server: {error}") from None
-
-
-def _token(from_stdin: bool) -> str:
-    if from_stdin:
-        token = sys.stdin.readline().strip()
-    elif sys.stdin.isatty():
-        token = click.prompt("Token (mul_…)", hide_input=True, err=True).strip()
-    else:
-        raise SettingError(
-            "there is no terminal to ask for the token", hint="Pipe it in and give --token-stdin, or give --bootstrap."
-        )
-    if not token.startswith(PERSON):
-        # Never echo it: what was pasted here may be another secret.
-        raise SettingError(f"that is not a person's token (they begin with {PERSON})")
-    return token
-
-
-def _bootstrapped(cli: Cli, address: str, file: Path, name: str, workspace: str) -> str:
-    try:
-        secret = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CallboardError(
-            f"cannot read {file}: {getattr(error, 'strerror', None) or error}",
-            hint="It is in the server's data folder until the first login; afterwards use a token.",
-        ) from error
-    body = body_from(BootstrapRequest, secret=secret, name=name, workspace=workspace)
-    with working(cli, "making the workspace"), Api(address, "", timeout=cli.settings().http_timeout) as api:
-        return api.bootstrap(body).token

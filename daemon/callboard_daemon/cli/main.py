@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "login": (f"{_HERE}.login:login", "Log in to a control plane."),
     "logout": (f"{_HERE}.login:logout", "Forget the stored login."),
     "whoami": (f"{_HERE}.login:whoami", "Show who you are to the server."),
-    "token": (f"{_HERE}.token:token", "Make, list and revoke your tokens."),
+    "token": (f"{_HERE}.token:token", "Make, list, renew and revoke your tokens."),
     "daemon": (f"{_HERE}.daemon:daemon", "Start, stop and look at this machine's daemon."),
     "agent": (f"{_HERE}.agent:agent", "Make and list agents."),
     "runtime": (f"{_HERE}.runtime:runtime", "List the places where agents can run."),

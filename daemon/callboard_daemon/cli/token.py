@@ -1,4 +1,4 @@
-"""`callboard token create|list|revoke`: how another machine, or a script, logs in as you."""
+"""`callboard token create|list|renew|revoke`: how another machine, or a script, logs in as you."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callboard_wire.api import CreateTokenRequest
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke your tokens."""
+    """Make, list, renew and revoke your tokens."""
 
 
 @token.command()
@@ -69,3 +69,17 @@ def revoke(cli: Cli, token_id: str) -> None:
     with cli.connect() as api, working(cli, "revoking the token"):
         api.revoke_token(token_id)
     note("Revoked.")
+
+
+@token.command()
+@output_option
+@pass_cli
+def renew(cli: Cli) -> None:
+    """Make the token you are logged in with last 90 days more. Does something only in its last week."""
+    cli.human_only("callboard token renew")
+    with cli.connect() as api, working(cli, "renewing the token"):
+        renewed = api.renew_token()
+    if cli.json:
+        print_json(renewed)
+    until = f"it ends on {renewed.expires_at:%Y-%m-%d}" if renewed.expires_at else "it does not end"
+    note(f"{'Renewed' if renewed.renewed else 'Left as it is, not renewed'}: {until}.")
