@@ -9,7 +9,8 @@ work in one SQLite transaction and commits once; while it waits for the disk (wi
 Before it answers its batch it hands the lead to the first of those.
 
 Whatever waits here, for the lead, for the writer or for the disk, gives up the turn (`embedded.turn`): so nobody holds
-the turn while waiting for one who wants it.
+the turn while waiting for one who wants it. Only where another process is writing is it kept, for as long as others
+have patience.
 """
 
 from __future__ import annotations
@@ -208,8 +209,7 @@ class Storage:
             try:
                 with _translated(self._path):
                     self._check_open()
-                    with turn.waiting():  # another process may be writing
-                        self._writer.execute("BEGIN IMMEDIATE")
+                    self._writer.execute("BEGIN IMMEDIATE")
                     for waiting in batch:
                         self._run(waiting, notes)
                     with turn.waiting():
@@ -242,8 +242,9 @@ class Storage:
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
         """The writer connection is this thread's alone."""
-        with turn.waiting():
-            self._writing.acquire()
+        if not self._writing.acquire(blocking=False):
+            with turn.waiting():
+                self._writing.acquire()
         try:
             yield
         finally:
