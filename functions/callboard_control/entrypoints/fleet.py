@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from callboard_control.actor import person, reader
 from callboard_control.entrypoints._http import as_handler, caller, daemon, new_app
-from callboard_control.fleet import machines, runtimes
+from callboard_control.fleet import machines, runtimes, usage
 from callboard_wire.api import Page, RuntimeView
 from callboard_wire.bodies import (
     DeregisterRequest,
@@ -17,7 +17,10 @@ from callboard_wire.bodies import (
     RegisterRequest,
     RegisterResponse,
 )
-from callboard_wire.runtimes import UpdateRuntimeRequest
+from callboard_wire.runtimes import RuntimeActivity, RuntimeUsage, UpdateRuntimeRequest
+
+Cursor = Annotated[str | None, Query(max_length=2000)]
+Days = Annotated[int, Query(ge=1, le=366)]
 
 app = new_app()
 handler = as_handler(app)
@@ -41,9 +44,7 @@ def deregister(request: DeregisterRequest) -> dict[str, str]:
 
 
 @app.get("/api/runtimes")
-def list_runtimes(
-    cursor: Annotated[str | None, Query(max_length=2000)] = None, limit: Annotated[int, Query(ge=1, le=100)] = 50
-) -> Page[RuntimeView]:
+def list_runtimes(cursor: Cursor = None, limit: Annotated[int, Query(ge=1, le=100)] = 50) -> Page[RuntimeView]:
     return runtimes.list_runtimes(reader(caller(app)).workspace_id, cursor, limit)
 
 
@@ -55,3 +56,13 @@ def get_runtime(runtime_id: str) -> RuntimeView:
 @app.patch("/api/runtimes/<runtime_id>")
 def update_runtime(runtime_id: str, request: UpdateRuntimeRequest) -> RuntimeView:
     return runtimes.update(person(caller(app)), runtime_id, request)
+
+
+@app.get("/api/runtimes/<runtime_id>/usage")
+def get_usage(runtime_id: str, days: Days = 30, cursor: Cursor = None) -> Page[RuntimeUsage]:
+    return usage.by_day(reader(caller(app)).workspace_id, runtime_id, days, cursor)
+
+
+@app.get("/api/runtimes/<runtime_id>/activity")
+def get_activity(runtime_id: str, days: Days = 7, cursor: Cursor = None) -> Page[RuntimeActivity]:
+    return usage.by_hour(reader(caller(app)).workspace_id, runtime_id, days, cursor)

@@ -84,6 +84,10 @@ def ready_of(runtime_id: str) -> str:
     return f"RT#{runtime_id}"
 
 
+def usage_of(runtime_id: str) -> str:
+    return f"RT#{runtime_id}#U"
+
+
 def deferred_of(agent_id: str) -> str:
     return f"DF#{shard(agent_id)}"
 

@@ -13,7 +13,7 @@
     daemon     DM#<daemon>    D             DAEMON#<shard> / <daemon>
     task       TK#<task>      T             WS#<ws>#T / <created>#<task>           RT#<runtime> / <turn>#<task>#…
                                                                           deferred: DF#<shard> / <fire_at>#<task>#…
-    usage      TK#<task>      U#<fence>
+    usage      RT#<runtime>#U <claimed>#<task>#<fence>
     messages   TK#<task>      M#<fence>#<first seq>
     text       TK#<task>      B#<name>#<part>
     receipt    TK#<task>      J               (a wish with a key of its own that joined another task)
@@ -305,6 +305,8 @@ class SlotItem(Item):
 
 
 class UsageItem(Item):
+    """What one run cost. It lies with its runtime, in order of time, so that a runtime's bill is one range of it."""
+
     rows: JSONAttribute = JSONAttribute(attr_name="us")
 
 

@@ -144,10 +144,16 @@ def clip(text: str, limit: int = MAX_OUTPUT_BYTES) -> str:
 # ── views ────────────────────────────────────────────────────────────────────
 
 
+def usage_key(item: TaskItem) -> tuple[str, str]:
+    """Where the usage of the task's latest claim lies: the same place for as long as that claim is the latest."""
+    since = keys.stamp(int(item.dispatched or item.created))
+    return keys.usage_of(item.runtime_id), f"{since}#{item.id}#{int(item.fence or 0):06d}"
+
+
 def usage_rows(item: TaskItem) -> list[UsageRow]:
     if not item.fence:
         return []
-    found = table.get(UsageItem, keys.task(item.id), f"U#{int(item.fence):06d}", consistent=False)
+    found = table.get(UsageItem, *usage_key(item), consistent=False)
     return [UsageRow.model_validate(row) for row in found.rows] if found else []
 
 
@@ -179,6 +185,7 @@ def view(item: TaskItem, *, full: bool = False, **more: Any) -> TaskView:
         "work_dir": item.work_dir or "",
         "branch_name": item.branch_name or "",
         "wait_reason": item.wait_reason or "",
+        "model_profile": item.model_profile or "",
         "retry_of_task_id": item.retry_of or "",
         "parent_task_id": item.retry_of or "",
         "rerun_of_task_id": item.rerun_of or "",

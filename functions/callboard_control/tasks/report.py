@@ -23,6 +23,7 @@ from callboard_wire.bodies import (
     TaskMessage,
     TaskState,
     UsageRequest,
+    UsageRow,
 )
 from callboard_wire.states import WAITING, TaskStatus
 
@@ -186,15 +187,21 @@ def usage(daemon: Daemon, task_id: str, request: UsageRequest) -> TaskState:
     task = guard.held_by(daemon, task_id, request)
     if task.status in [s.value for s in WAITING]:
         raise guard.stale(task, request)
-    rows = [row.model_dump(mode="json", exclude_none=True) for row in request.usage if _counts(row)]
+    rows = [_usage_row(row, daemon.runtimes.get(task.runtime_id, "")) for row in request.usage if _counts(row)]
     if len(json.dumps(rows)) > MAX_MESSAGE_BYTES:
         raise TooLarge("The usage report is larger than 64 KiB; report one row a model.")
     if rows:
-        table.put(UsageItem(keys.task(task.id), f"U#{int(task.fence or 0):06d}", rows=rows))
+        table.put(UsageItem(*record.usage_key(task), rows=rows))
     return guard.state(task)
 
 
-def _counts(row: Any) -> bool:
+def _usage_row(row: UsageRow, provider: str) -> dict[str, Any]:
+    """As stored: a provider always, and no cost of nothing, which says that none was stated, not that it was free."""
+    stored = row.model_dump(mode="json", exclude_none=True) | {"provider": (row.provider or provider).lower()}
+    return {name: value for name, value in stored.items() if name != "cost_usd_ticks" or value}
+
+
+def _counts(row: UsageRow) -> bool:
     buckets = (row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens)
     return any(buckets) or bool(row.cost_usd_ticks)
 

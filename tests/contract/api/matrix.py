@@ -83,6 +83,8 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}
 401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id}
 401 401  403 403 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id} to close it
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/usage
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/activity
 
 401 401  200 200 200 403 403  403 403 200 403  200 403 403 200  POST /api/daemon/register
 401 401  403 403 200 403 403  403 403 200 200  404 404 403 200  POST /api/daemon/heartbeat
@@ -143,7 +145,7 @@ SENT: Final = {
     "POST /api/agents/{agent_id}/restore": Sent(needs="archived_agent"),
     "POST /api/agents/{agent_id}/cancel-tasks": Sent(needs="task"),
     "PUT /api/agents/{agent_id}/env": Sent({"custom_env": {"A": "1"}}),
-    "POST /api/skills": Sent({"name": "{unique}", "description": "d", "content": "Do it well."}),
+    "POST /api/skills": Sent({"name": "{fresh}", "description": "d", "content": "Do it well."}),
     "PUT /api/skills/{skill_id}": Sent({"description": "changed"}),
     "DELETE /api/skills/{skill_id}": Sent(needs="spare_skill"),
     "PUT /api/agents/{agent_id}/skills": Sent({"skill_ids": ["{skill_id}"]}),
