@@ -78,7 +78,6 @@ class TaskView(Body):
     work_dir: str = ""
     branch_name: str = ""
     wait_reason: str = ""
-    stop_requested: bool = False
     parent_task_id: str = ""
     retry_of_task_id: str = ""
     rerun_of_task_id: str = ""
@@ -91,9 +90,11 @@ class TaskView(Body):
 
 
 class RerunRequest(Body):
-    """`task_id` names the run to repeat where the path names an issue."""
+    """`task_id` names the run to repeat where the path names an issue. The same `idempotency_key` for the same run is
+    the same new task; for another run it is refused (409 `idempotency_mismatch`)."""
 
     task_id: Id | None = None
+    idempotency_key: str | None = Field(None, min_length=1, max_length=255)
 
 
 class CancelTasksRequest(Body):

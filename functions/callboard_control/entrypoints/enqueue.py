@@ -79,15 +79,15 @@ def cancel_tasks_of_agent(agent_id: str) -> CancelledTasks:
 
 
 @app.post("/api/tasks/<task_id>/rerun")
-def rerun(task_id: str) -> TaskView:
-    return board.rerun(person(caller(app)), task_id)
+def rerun(task_id: str, request: RerunRequest | None = None) -> TaskView:
+    return board.rerun(person(caller(app)), task_id, key=request.idempotency_key if request else None)
 
 
 @app.post("/api/issues/<issue_id>/rerun")
 def rerun_of_issue(issue_id: str, request: RerunRequest) -> TaskView:
     if request.task_id is None:
         raise InvalidRequest("Name the task to run again: task_id.", code="task_id_required")
-    return board.rerun(person(caller(app)), request.task_id, issue_id)
+    return board.rerun(person(caller(app)), request.task_id, issue_id, request.idempotency_key)
 
 
 @app.get("/api/queue")

@@ -126,12 +126,12 @@ def messages(viewer: Viewer, task_id: str, since: int, limit: int) -> Page[TaskM
     )
 
 
-def rerun(person: Person, task_id: str, issue_id: str | None = None) -> TaskView:
+def rerun(person: Person, task_id: str, issue_id: str | None = None, key: str | None = None) -> TaskView:
     """Do an earlier task's work once more."""
     source = find(person.workspace_id, task_id)
     agent = _agent(person.workspace_id, source.agent_id)
     refuse_uninvited(person, agent)
-    return record.view(rerunning.rerun(source, agent, person, issue_id=issue_id), agent_name=agent.name)
+    return record.view(rerunning.rerun(source, agent, person, issue_id=issue_id, key=key), agent_name=agent.name)
 
 
 def cancel_many(person: Person, task_ids: list[str], *, only_queued: bool) -> CancelledTasks:

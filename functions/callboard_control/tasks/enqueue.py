@@ -103,6 +103,27 @@ def place(task: TaskItem) -> Enqueued:
     return _place(task)
 
 
+def insert(task: TaskItem) -> Enqueued | None:
+    """Write the new task down, and its issue's one pending place where it has an issue; None if that one is taken."""
+    if not task.issue_id or task.status != TaskStatus.QUEUED:
+        return _place(task)
+    place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
+    try:
+        table.transact([table.Put(task, conditions.is_new()), table.Put(place, conditions.place_is_free())])
+    except ConditionFailed as e:
+        return _same_again(task) if 0 in e.failed else None
+    return Enqueued(task, created=True)
+
+
+def repeated(task: TaskItem) -> Enqueued | None:
+    """What an earlier call under the same key has made, or joined; None without one. Raises `Conflict`
+    ``idempotency_mismatch``."""
+    if task.request_digest is None:
+        return None
+    found = record.load(task.id)
+    return _same_again(task) if found is not None else _joined_before(task)
+
+
 def pending_of(task: TaskItem) -> TaskItem | None:
     """The task that waits for the same issue and agent, if any."""
     found = table.get(PendingItem, f"PN#{task.issue_id}", task.agent_id) if task.agent_id else None
@@ -168,20 +189,14 @@ def _refuse_mismatch(task: TaskItem, digest: bytes | None, task_id: str) -> None
 
 def _place_for_issue(task: TaskItem, prompt: str) -> Enqueued:
     for _ in range(TRIES):
-        joined = _joined_before(task)
-        if joined is not None:
-            return joined
-        place = PendingItem(f"PN#{task.issue_id}", task.agent_id, task_id=task.id)
-        try:
-            table.transact([table.Put(task, conditions.is_new()), table.Put(place, conditions.place_is_free())])
-            return Enqueued(task, created=True)
-        except ConditionFailed as e:
-            if 0 in e.failed:
-                return _same_again(task)
-        joined = _join(task, prompt)
-        if joined is not None:
-            return joined
-    raise Conflict("The issue's pending task kept changing; try again.", code="contended", issue_id=task.issue_id)
+        done = _joined_before(task) or insert(task) or _join(task, prompt)
+        if done is not None:
+            return done
+    raise contended(task)
+
+
+def contended(task: TaskItem) -> Conflict:
+    return Conflict("The issue's pending task kept changing; try again.", code="contended", issue_id=task.issue_id)
 
 
 def _join(task: TaskItem, prompt: str) -> Enqueued | None:
