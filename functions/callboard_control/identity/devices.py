@@ -13,6 +13,7 @@ wrong ten times a minute (`limits.Rates.guess`): of 20⁸ codes that finds one i
 
 from __future__ import annotations
 
+import os
 import secrets
 from typing import Final
 
@@ -20,7 +21,7 @@ from callboard_control import ports
 from callboard_control.actor import Person
 from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.identity import audit, limits
-from callboard_control.identity.authenticate import membership
+from callboard_control.identity.authenticate import SIGNIN_ISSUER, membership
 from callboard_control.identity.tokens import DAY_MS, minted
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
@@ -42,7 +43,7 @@ LOGGED_IN_FOR_MS: Final = 90 * DAY_MS
 
 def start(request: StartLogin, address: str, base_url: str) -> StartedLogin:
     """Begin a login for a machine at `address`. Raises `Conflict` ``nobody_here`` where nobody could let it in."""
-    if table.get(SystemItem, "SYS", "BOOTSTRAP", consistent=False) is None:
+    if SIGNIN_ISSUER not in os.environ and table.get(SystemItem, "SYS", "BOOTSTRAP", consistent=False) is None:
         raise Conflict(
             "Nobody has logged in here yet, so nobody can let you in: begin with `callboard login --bootstrap FILE`.",
             code="nobody_here",
