@@ -159,11 +159,10 @@ class ClaudeAdapter(StreamJsonAdapter):
         if files:
             args += ["--mcp-config", files[0].path]
         # Background work dies with the turn here, so tools are told to stay in the foreground.
-        env = (
-            {}
-            if "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS" in self.context.env
-            else {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
-        )
+        env = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+        if options.max_tokens and options.max_tokens > 0:
+            env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(options.max_tokens)
+        env = {name: value for name, value in env.items() if name not in self.context.env}  # the agent's own win
         return Launch(args, env=env, files=files, stdin=user_message(prompt), keep_stdin=True, notices=notices)
 
     def tick(self, timer: str) -> Sequence[Output]:

@@ -27,12 +27,13 @@ class BackendConfig:
 class ExecOptions:
     """One run. A provider consumes what it supports and ignores the rest.
 
-    Times are seconds. For `timeout` None means no limit; for the others None means the provider's default; 0 or less
-    always means none. `mcp_config` has three states: None inherits the user's own configuration, `{}` allows no
-    server, anything else is the managed set (`{"mcpServers": {...}}`). `extra_args` are the machine's,
-    `custom_args` the agent's: both pass the provider's filter. `resume_expected` says that a conversation should
-    have existed even though no id is given. `run_id` marks every process of the run in its environment, so that
-    `process.reap_run` finds them after a crash of the caller; one is made up when it is None.
+    Times are seconds. For `timeout` None means no limit; for the others None means the provider's default; 0 or
+    less always means none. `max_tokens` are those of one answer. `mcp_config` has three states: None inherits the
+    user's own configuration, `{}` allows no server, anything else is the managed set (`{"mcpServers": {...}}`).
+    `extra_args` are the machine's, `custom_args` the agent's: both pass the provider's filter. `resume_expected`
+    says that a conversation should have existed even though no id is given. `run_id` marks every process of the run
+    in its environment, so that `process.reap_run` finds them after a crash of the caller; one is made up when it is
+    None.
     """
 
     cwd: str | Path | None = None
@@ -40,6 +41,7 @@ class ExecOptions:
     system_prompt: str | None = None
     thread_name: str | None = None
     max_turns: int | None = None
+    max_tokens: int | None = None
     timeout: float | None = None
     handshake_timeout: float | None = None
     first_progress_timeout: float | None = None

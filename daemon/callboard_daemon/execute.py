@@ -46,6 +46,8 @@ async def execute(
     resume = task.prior_session_id if prepared.root.reused else ""
     lost = bool(task.prior_session_id and not resume) or task.prior_session_resume_unavailable
     options = options_for(task, prepared, settings, run_id, resume=resume, lost=lost)
+    if task.model_profile_missing:
+        reporter.note(f"The model profile {task.model_profile!r} is gone; the run uses what is set without it.")
     prompt = prompt_for(task, continuity_lost=lost)
     first = await _once(prompt, options, task.provider, prepared, reporter, stop, on_session)
     if not (resume and _wants_fresh_session(first, reporter.tools_used) and stop.cause is None):
@@ -70,6 +72,7 @@ def options_for(
         system_prompt=system_prompt(task, prepared.found.capabilities, render_brief(task)),
         thread_name=task.thread_name or None,
         max_turns=agent.max_turns,
+        max_tokens=agent.max_tokens,
         timeout=min(limits, default=None),
         idle_watchdog_timeout=settings.idle_watchdog,
         tool_watchdog_timeout=settings.tool_watchdog,

@@ -85,7 +85,7 @@ def refuse_unusable(person: Person, runtime: RuntimeItem) -> None:
         )
     raise Forbidden(
         "This runtime is private to its owner, who can make it public: "
-        f"`callboard runtime update {runtime.id} --visibility public`.",
+        f"`callboard runtime set {runtime.id} --visibility public`.",
         code="runtime_private",
         runtime_id=runtime.id,
     )

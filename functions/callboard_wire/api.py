@@ -28,6 +28,7 @@ class EnqueueRequest(Body):
     fire_at: AwareDatetime | None = None
     resume_task_id: Id | None = None
     timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
+    model_profile: str | None = Field(None, min_length=1, max_length=64)
 
 
 class MoveView(Body):
@@ -78,6 +79,7 @@ class TaskView(Body):
     work_dir: str = ""
     branch_name: str = ""
     wait_reason: str = ""
+    model_profile: str = ""
     parent_task_id: str = ""
     retry_of_task_id: str = ""
     rerun_of_task_id: str = ""

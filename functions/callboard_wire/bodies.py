@@ -149,10 +149,14 @@ class AgentSpec(Body):
     skill_refs: list[dict[str, Any]] = Field(default_factory=list)
     disabled_runtime_skills: list[str] = Field(default_factory=list)
     max_turns: int | None = None
+    max_tokens: int | None = None
 
 
 class ClaimedTask(Body):
-    """Everything a run needs. `auth_token` is the task's own ``mat_`` token: the only place it is ever visible."""
+    """Everything a run needs. `auth_token` is the task's own ``mat_`` token: the only place it is ever visible.
+
+    What `model_profile` means to the provider is in `agent` already; `model_profile_missing`: nobody knows any more.
+    """
 
     id: str
     agent_id: str
@@ -181,6 +185,8 @@ class ClaimedTask(Body):
     repos: list[dict[str, Any]] = Field(default_factory=list)
     trigger_summary: str = ""
     timeout_s: float | None = None
+    model_profile: str = ""
+    model_profile_missing: bool = False
     agent: AgentSpec
     auth_token: str = Field(repr=False)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.agents import invitations, profiles, settings, teammates
+from callboard_control.agents import invitations, settings, teammates
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest
 from callboard_control.fleet import runtimes
 from callboard_control.identity import audit
@@ -14,7 +14,7 @@ from callboard_control.permissions import may_change
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem
-from callboard_control.tasks import board
+from callboard_control.tasks import board, model_choice
 from callboard_wire.agents import UpdateAgentRequest
 from callboard_wire.providers import is_foreign_model, wrong_level, wrong_tier
 
@@ -86,7 +86,7 @@ def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str
     if changes.get("runtime_id") not in (None, agent.runtime_id):
         changes |= _moved(person, agent, changes)
     settings.refuse_unfit(changes, changes.get("provider") or agent.provider or "")
-    profiles.refuse_unknown(person.workspace_id, changes.get("model_profile"))
+    model_choice.refuse_unknown(person.workspace_id, changes.get("model_profile"))
     before = invitations.of(agent)
     after = invitations.wanted(person.workspace_id, sent, before)
     invitations.refuse_foreign_change(person, agent, before, after)

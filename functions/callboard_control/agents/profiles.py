@@ -29,19 +29,6 @@ def list_profiles(workspace_id: str) -> Page[ModelProfileView]:
     return Page[ModelProfileView](items=[_view(own, key) for key in known(own)])
 
 
-def refuse_unknown(workspace_id: str, key: str | None) -> None:
-    """Raises `InvalidRequest` ``unknown_model_profile`` with the keys there are."""
-    if key is None or key in PROFILE_KEYS:
-        return
-    keys_known = known(profiles_of(_workspace(workspace_id)))
-    if key not in keys_known:
-        raise InvalidRequest(
-            f"There is no model profile {key[:64]!r} here; there are {', '.join(keys_known)}.",
-            code="unknown_model_profile",
-            profiles=keys_known,
-        )
-
-
 def put(person: Person, key: str, request: PutModelProfile) -> ModelProfileView:
     """Say what `key` means in this workspace. Raises `Forbidden`, `InvalidRequest`, `Conflict` ``contended``."""
     _admin(person)

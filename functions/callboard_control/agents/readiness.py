@@ -109,7 +109,7 @@ def _owner(agent: AgentItem, runtime: RuntimeItem, around: Surroundings) -> Iter
             code="runtime_private",
             message="Its runtime has become private to another member: it goes on working, but once given another "
             "runtime it cannot come back.",
-            repair=f"The runtime's owner: callboard runtime update {runtime.id} --visibility public",
+            repair=f"The runtime's owner: callboard runtime set {runtime.id} --visibility public",
             weight="known",
         )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.agents import invitations, profiles, settings
+from callboard_control.agents import invitations, settings
 from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.fleet import runtimes
 from callboard_control.identity import audit
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem, AgentNameItem, RuntimeItem, new
+from callboard_control.tasks import model_choice
 from callboard_wire.agents import CreateAgentRequest
 
 DEFAULT_CONCURRENCY = 6
@@ -33,7 +34,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
     )
     sent = settings.cleaned(request.model_dump(exclude={"custom_env", "provider", "runtime_id", *invitations.FIELDS}))
     settings.refuse_unfit(sent, runtime.provider)
-    profiles.refuse_unknown(person.workspace_id, sent["model_profile"])
+    model_choice.refuse_unknown(person.workspace_id, sent["model_profile"])
     asked = request.model_dump(include=set(invitations.FIELDS), exclude_unset=True)
     invitation = invitations.wanted(person.workspace_id, asked, invitations.Invitation())
     agent_id = keys.new_id()

@@ -10,7 +10,7 @@ from callboard_control.permissions import may_change, may_see, refuse_hidden, re
 from callboard_control.store import keys, table
 from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
-from callboard_control.tasks import explain, record, report, settle
+from callboard_control.tasks import explain, model_choice, record, report, settle
 from callboard_control.tasks import rerun as rerunning
 from callboard_control.tasks.ready import ready_row
 from callboard_wire.api import CancelledTasks, EnqueueRequest, Page, TaskView
@@ -34,6 +34,7 @@ def enqueue(person: Person, request: EnqueueRequest) -> Outcome:
     raises."""
     agent = _agent(person.workspace_id, request.agent)
     refuse_uninvited(person, agent)
+    model_choice.refuse_unknown(person.workspace_id, request.model_profile)
     done = enqueueing.enqueue(request, agent, person)
     word = "coalesced" if done.coalesced else "queued" if done.created else "repeated"
     return Outcome(record.view(done.task, agent_name=agent.name), done.created, word)

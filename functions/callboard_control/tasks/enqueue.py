@@ -91,6 +91,7 @@ def _draft(request: EnqueueRequest, agent: AgentItem, actor: Actor) -> TaskItem:
         request_digest=digest,
         max_attempts=request.max_attempts if request.max_attempts != 2 else None,
         timeout_s=request.timeout_s,
+        model_profile=request.model_profile,
         prior_session_id=conversation.carried(prior) if prior and prior.runtime_id == agent.runtime_id else None,
         prior_work_dir=prior.work_dir if prior else None,
     )

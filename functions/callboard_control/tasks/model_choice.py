@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from callboard_control.errors import InvalidRequest
+from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, TaskItem, WorkspaceItem
 from callboard_wire.providers import PROFILE_KEYS, Choice, built_in
 
@@ -46,6 +48,19 @@ def profiles_of(workspace: WorkspaceItem | None) -> Profiles:
 def known(own: Iterable[str]) -> list[str]:
     """All keys there are: the built-in ones and the workspace's own."""
     return sorted({*PROFILE_KEYS, *own})
+
+
+def refuse_unknown(workspace_id: str, key: str | None) -> None:
+    """Raises `InvalidRequest` ``unknown_model_profile`` with the keys there are. A built-in key costs no read."""
+    if key is None or key in PROFILE_KEYS:
+        return
+    keys_known = known(profiles_of(table.get(WorkspaceItem, keys.workspace(workspace_id), "W")))
+    if key not in keys_known:
+        raise InvalidRequest(
+            f"There is no model profile {key!r} here; there are {', '.join(keys_known)}.",
+            code="unknown_model_profile",
+            profiles=keys_known,
+        )
 
 
 def says(own: Profiles, key: str, provider: str) -> Choice | None:

@@ -8,7 +8,7 @@ from typing import Any
 from callboard_control import ports
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, WorkspaceItem
-from callboard_control.tasks import conversation, record
+from callboard_control.tasks import conversation, model_choice, record
 from callboard_control.tasks.claim import Claim
 from callboard_wire.bodies import AgentSpec, ClaimedTask
 
@@ -24,6 +24,7 @@ def payload(claim: Claim, provider: str, *, skills_by_name: bool, room: int) -> 
     prompt = record.prompt_of(task)
     offer = conversation.offer(task)
     workspace = claim.workspace or table.get(WorkspaceItem, keys.workspace(task.workspace_id), "W", consistent=False)
+    chosen = model_choice.of_run(task, agent, workspace, provider)
     return ClaimedTask(
         id=task.id,
         agent_id=task.agent_id,
@@ -50,16 +51,20 @@ def payload(claim: Claim, provider: str, *, skills_by_name: bool, room: int) -> 
         repos=(workspace.repos if workspace else None) or [],
         trigger_summary=" ".join(prompt.split())[:SUMMARY_CHARS],
         timeout_s=float(task.timeout_s) if task.timeout_s else None,
+        model_profile=chosen.profile,
+        model_profile_missing=chosen.missing,
         agent=AgentSpec(
             id=agent.id,
             name=agent.name,
             instructions=agent.instructions or "",
-            model=agent.model,
-            thinking_level=agent.thinking_level,
+            model=chosen.choice.model,
+            thinking_level=chosen.choice.thinking_level,
+            service_tier=agent.service_tier,
             custom_env=ports.current().secrets.read(agent.id, agent.env_version) if agent.env_version else {},
             custom_args=list(agent.custom_args or []),
             mcp_config=agent.mcp_config,
-            max_turns=int(agent.max_turns) if agent.max_turns else None,
+            max_turns=chosen.choice.max_turns,
+            max_tokens=chosen.choice.max_tokens,
             **_skills(agent, skills_by_name, room),
         ),
         auth_token=claim.token,

@@ -387,6 +387,13 @@ def test_the_command_line_carries_neither_the_prompt_nor_a_line_feed():
     )
 
 
+def test_a_limit_on_an_answers_tokens_is_a_variable_and_the_agents_own_wins():
+    name = "CLAUDE_CODE_MAX_OUTPUT_TOKENS"
+    assert launch(max_tokens=64_000).env[name] == "64000"
+    assert name not in launch(max_tokens=64_000, env={name: "1"}).env
+    assert name not in launch().env
+
+
 @pytest.mark.parametrize(
     ("config", "content"),
     [

@@ -43,6 +43,14 @@ def test_the_start_is_reported_only_when_the_workdir_and_its_brief_exist(shared:
     plane.cancel(task_id)
 
 
+def test_a_profile_that_is_gone_is_told_in_the_runs_own_transcript(shared: Shared) -> None:
+    plane, _ = shared
+    task = plane.wait_ended(plane.enqueue("!answer done", model_profile="deep", model_profile_missing=True))
+    assert task.status is TaskStatus.COMPLETED
+    said = "The model profile 'deep' is gone; the run uses what is set without it."
+    assert [m.content for m in task.messages] == [said]
+
+
 def test_the_session_is_pinned_while_the_run_goes_on(shared: Shared) -> None:
     plane, _ = shared
     task_id = plane.enqueue("!say one\n!sleep 30")
