@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import dataclass, field
 from typing import Final
 
 from callboard_control import ports
@@ -30,6 +32,9 @@ PAUSE_S: Final = 5.0
 """What a daemon without a long poll is told to wait between two empty claims."""
 WHOLE_SKILLS_BYTES: Final = 4_000_000
 """Of whole skills in one answer: it has 6 MB, and prompts to carry as well."""
+
+ENOUGH_BYTES: Final = 1_500_000
+"""An answer that has this much takes no further task: the next may have a long prompt, and 6 MB are the end."""
 
 app = new_app()
 handler = as_handler(app)
@@ -64,14 +69,14 @@ def _held(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> Clai
     doorbell = ports.current().doorbell
     while True:
         seen = doorbell.sample(runtime_ids)
-        taken = claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id)
-        tasks = _payloads(caller, taken)
+        answer = _Answer(caller, _asks_for_skills())
+        taken = claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id, answer.take)
         left = deadline - time.monotonic()
         if taken or request.max_tasks == 0 or left <= 0 or not doorbell.wait(seen, left):
             break
         caller = machines.touch(caller)
     waited = hold_s > 0 and request.max_tasks > 0 and not taken
-    return ClaimResponse(tasks=tasks, retry_after_s=0.0 if tasks or waited else PAUSE_S)
+    return ClaimResponse(tasks=answer.tasks, retry_after_s=0.0 if answer.tasks or waited else PAUSE_S)
 
 
 def _asks_for_skills() -> bool:
@@ -79,15 +84,25 @@ def _asks_for_skills() -> bool:
     return SKILL_BUNDLES in app.current_event.headers.get(CAPABILITIES_HEADER.lower(), "")
 
 
-def _payloads(caller: Daemon, claims: list[claiming.Claim]) -> list[ClaimedTask]:
-    """What the daemon needs for each claimed task. One that cannot be built (mostly, a store that does not answer) is
-    left to its lease, which is the pause before it is handed out again; the others are answered."""
-    tasks: list[ClaimedTask] = []
-    by_name, room = _asks_for_skills(), WHOLE_SKILLS_BYTES // max(1, len(claims))
-    for taken in claims:
+@dataclass(slots=True)
+class _Answer:
+    """What the daemon needs for each task it is given, built as each is claimed."""
+
+    caller: Daemon
+    skills_by_name: bool
+    tasks: list[ClaimedTask] = field(default_factory=list)
+    size: int = 0
+
+    def take(self, claim: claiming.Claim) -> bool:
+        """Add the claimed task; whether there is room for another. One that cannot be built (mostly, a store that does
+        not answer) is left to its lease, which is the pause before it is handed out again."""
+        provider = self.caller.runtimes.get(claim.task.runtime_id, "")
+        room = max(0, WHOLE_SKILLS_BYTES - self.size)
         try:
-            provider = caller.runtimes.get(taken.task.runtime_id, "")
-            tasks.append(payload(taken, provider, skills_by_name=by_name, room=room))
+            task = payload(claim, provider, skills_by_name=self.skills_by_name, room=room)
         except (StoreError, ApiError, SecretsUnavailable):
-            logger.exception("payload", extra={"task_id": taken.task.id})
-    return tasks
+            logger.exception("payload", extra={"task_id": claim.task.id})
+            return True
+        self.tasks.append(task)
+        self.size += len(json.dumps(task.model_dump_json()))  # a function's answer is a text within a text
+        return self.size < ENOUGH_BYTES

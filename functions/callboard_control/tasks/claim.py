@@ -14,7 +14,7 @@ import base64
 import logging
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -59,6 +59,8 @@ class _Round:
     claim_id: str
     wanted: int
     standing: Standing
+    fits: Callable[[Claim], bool]
+    room: bool = True
     claims: list[Claim] = field(default_factory=list)
     places: Places = field(default_factory=Places)
     full: set[str] = field(default_factory=set)
@@ -71,18 +73,29 @@ class _Round:
 
     @property
     def enough(self) -> bool:
-        return len(self.claims) >= self.wanted
+        return len(self.claims) >= self.wanted or not self.room
+
+    def add(self, claim: Claim) -> None:
+        self.claims.append(claim)
+        self.room = self.fits(claim)
 
 
-def claim(daemon: Daemon, runtime_ids: Collection[str], max_tasks: int, claim_id: str | None) -> list[Claim]:
-    """Up to `max_tasks` (32 at most) tasks for these runtimes, most urgent first.
+def claim(
+    daemon: Daemon,
+    runtime_ids: Collection[str],
+    max_tasks: int,
+    claim_id: str | None,
+    fits: Callable[[Claim], bool] = lambda claim: True,
+) -> list[Claim]:
+    """Up to `max_tasks` (32 at most) tasks for these runtimes, most urgent first. `fits` is given each as it is claimed
+    and says whether there is room for another: what is left in the queue is better off than what cannot be answered.
 
     Runtime ids that are not this daemon's are skipped. A `claim_id` that already holds tasks gets those again and no
     others: its answer was lost. Whatever was claimed is returned, even if a later step failed: an error would make the
     daemon claim again while these wait.
     """
     mine = [r for r in dict.fromkeys(runtime_ids) if r in daemon.runtimes]
-    state = _Round(daemon, claim_id or keys.new_id(), min(max_tasks, MAX_BATCH_CLAIM), Standing(daemon))
+    state = _Round(daemon, claim_id or keys.new_id(), min(max_tasks, MAX_BATCH_CLAIM), Standing(daemon), fits)
     if not mine or state.wanted <= 0:
         return []
     try:
@@ -134,7 +147,7 @@ def _hand_out_again(state: _Round, slots: list[SlotItem], mine: Collection[str],
         token, digest = _mint(task.id)
         renewed = lease.again(task, digest) if same else lease.reclaim(task, state.claim_id, digest)
         if renewed is not None:
-            state.claims.append(Claim(renewed, agent, token, state.standing.workspace))
+            state.add(Claim(renewed, agent, token, state.standing.workspace))
 
 
 # ── anew ─────────────────────────────────────────────────────────────────────
@@ -213,10 +226,10 @@ def _try(state: _Round, runtime_id: str, row: ReadyRow) -> None:
         if twin is None:
             return
         state.places.used(runtime_id)
-        state.claims.append(Claim(twin, agent, token, state.standing.workspace))
+        state.add(Claim(twin, agent, token, state.standing.workspace))
         return
     state.places.used(runtime_id)
-    state.claims.append(Claim(_claimed(task, state, now), agent, token, state.standing.workspace))
+    state.add(Claim(_claimed(task, state, now), agent, token, state.standing.workspace))
 
 
 def _claimed(task: TaskItem, state: _Round, now: int) -> TaskItem:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 TRIES: Final = 4
 MAX_WISHES: Final = 50
 """So many may join one waiting task: they are in its item, and every write of an item is paid by its size."""
+MAX_WISHES_BYTES: Final = 2_000_000
+"""So much text of theirs: a claim hands it all out in one answer, which ends at 6 MB."""
 RECEIPT_KEPT_MS: Final = 7 * 24 * 3600 * 1000
 
 
@@ -206,6 +208,8 @@ def _join(task: TaskItem, prompt: str) -> Enqueued | None:
     if place is None:
         return None
     entry = record.wish(place.task_id, prompt)
+    if record.wish_bytes(entry) > record.INLINE_TEXT:
+        _refuse_bulk(place.task_id, entry)
     addition = table.Update(
         record.keyed(place.task_id),
         [TaskItem.coalesced.set((TaskItem.coalesced | []).append([entry]))],
@@ -240,6 +244,18 @@ def _refuse_crowd(waiting: TaskItem) -> None:
             f"{MAX_WISHES} wishes have joined the task that waits already; try again once it is claimed.",
             code="too_many_wishes",
             task_id=waiting.id,
+        )
+
+
+def _refuse_bulk(task_id: str, entry: str) -> None:
+    waiting = record.load(task_id)
+    joined = [*((waiting.coalesced if waiting is not None else None) or [])]
+    if entry not in joined and sum(map(record.wish_bytes, [*joined, entry])) > MAX_WISHES_BYTES:
+        raise Conflict(
+            f"The wishes that join the task that waits already may be {MAX_WISHES_BYTES} bytes long in all; try again"
+            " once it is claimed.",
+            code="too_many_wishes",
+            task_id=task_id,
         )
 
 

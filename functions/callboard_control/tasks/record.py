@@ -113,16 +113,25 @@ def prompt_name(request_digest: bytes | None) -> str:
 
 def wish(task_id: str, prompt: str) -> str:
     """A wish as it joins a task's list: itself when short, else the name of where it lies (after a NUL, which no prompt
-    has). The same prompt gives the same entry."""
+    has), in how many parts, of how many bytes. The same prompt gives the same entry."""
     name = f"wish-{hashlib.sha256(prompt.encode('utf-8', 'replace')).hexdigest()[:16]}"
     inline, parts = store_text(task_id, name, prompt)
-    return inline if inline is not None else f"\x00{name}#{parts}"
+    return inline if inline is not None else f"\x00{name}#{parts}#{_size(prompt)}"
+
+
+def wish_bytes(entry: str) -> int:
+    """How long the wish behind a task's entry is."""
+    return int(entry.rpartition("#")[2]) if entry.startswith("\x00") else _size(entry)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _read_wish(task_id: str, entry: str) -> str:
     if not entry.startswith("\x00"):
         return entry
-    name, _, parts = entry[1:].partition("#")
+    name, parts, *_ = entry[1:].split("#")
     return read_text(task_id, name, None, int(parts))
 
 

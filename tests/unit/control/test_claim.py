@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 from tests.fakes.sim_world import Clock, Machine, World
@@ -157,3 +158,21 @@ def test_a_task_whose_agent_vanished_is_refused_with_its_reason_and_never_loops(
     assert machine.claim() == []
     ended = world.task(task["id"])
     assert (ended["status"], ended["failure_reason"]) == ("failed", "invalid_task_identity")
+
+
+def test_a_batch_of_long_prompts_is_handed_out_in_answers_that_a_function_can_give(
+    world: World, machine: Machine, clock: Clock
+) -> None:
+    world.agent("long", machine, max_concurrent_tasks=50)
+    prompt = 'a "quoted" line\n' * 12_000
+    made = [world.enqueue("long", f"{n} {prompt}")["id"] for n in range(32)]
+    given: list[str] = []
+    while len(given) < len(made):
+        body = {"daemon_id": machine.daemon_id, "runtime_ids": [machine.runtime_id], "max_tasks": 32}
+        answer = world.ok("POST", "/api/daemon/tasks/claim", body, machine.token)
+        assert len(json.dumps(json.dumps(answer))) < 6_000_000
+        assert answer["tasks"]
+        given += [task["id"] for task in answer["tasks"]]
+        clock.forward(2)
+    assert given == made
+    assert {world.task(task_id)["status"] for task_id in made} == {"dispatched"}

@@ -85,3 +85,14 @@ def test_an_agent_too_large_for_the_table_is_refused_as_that(world: World, machi
     assert (updated.status, updated.error) == (413, "too_large")
     context = world.call("PATCH", "/api/workspaces/current", {"settings": {"k": "x" * 500_000}})
     assert (context.status, context.error) == (413, "too_large")
+
+
+def test_wishes_longer_than_one_answer_holds_are_refused_by_name(world: World, machine: Machine) -> None:
+    for n in range(10):
+        world.enqueue(prompt=f"{n}" + "x" * 190_000, issue_id="i-1")
+    last = "one more" + "x" * 190_000
+    task = world.enqueue(prompt=last, issue_id="i-1")
+    answer = world.call("POST", "/api/tasks", {"agent": "ada", "prompt": "y" * 190_000, "issue_id": "i-1"})
+    assert (answer.status, answer.error) == (409, "too_many_wishes")
+    assert world.enqueue(prompt=last, issue_id="i-1")["id"] == task["id"]  # a repeat is none
+    assert world.enqueue(prompt="short", issue_id="i-1")["id"] == task["id"]
