@@ -148,9 +148,9 @@ class PutModelProfile(Body):
 
 
 class ModelProfileView(Body):
-    """`built_in`: every workspace has it. `own`: this workspace says something about it."""
+    """`built_in`: every workspace has it. `own_providers`: those for which this workspace says what it means."""
 
     key: str
     built_in: bool = False
-    own: bool = False
+    own_providers: list[str] = Field(default_factory=list)
     providers: dict[str, ModelChoice] = Field(default_factory=dict)

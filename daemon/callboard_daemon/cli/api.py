@@ -14,7 +14,7 @@ from callboard_daemon import version
 from callboard_daemon.answers import body_of, client_options, error_from_exception, headers, httpx
 from callboard_daemon.errors import ControlError, NotFound
 from callboard_daemon.retry import may_pass, pause
-from callboard_wire.agents import AgentView, CreateAgentRequest
+from callboard_wire.agents import AgentView, CreateAgentRequest, ModelProfileView, PutModelProfile
 from callboard_wire.api import (
     AcceptedInvitation,
     AcceptInvitationRequest,
@@ -106,6 +106,16 @@ class Api:
             if found.name.casefold() == wanted:
                 return found
         raise _missing("agent", name_or_id)
+
+    def model_profiles(self) -> Iterator[ModelProfileView]:
+        return self._pages("/api/model-profiles", ModelProfileView, {})
+
+    def put_model_profile(self, key: str, body: PutModelProfile) -> ModelProfileView:
+        return self._ask("PUT", f"/api/model-profiles/{_segment(key, 'model profile')}", ModelProfileView, body)
+
+    def delete_model_profile(self, key: str) -> ModelProfileView:
+        path = f"/api/model-profiles/{_segment(key, 'model profile')}"
+        return self._ask("DELETE", path, ModelProfileView, tries=1)
 
     def runtimes(self) -> Iterator[RuntimeView]:
         return self._pages("/api/runtimes", RuntimeView, {})

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "token": (f"{_HERE}.token:token", "Make, list, renew and revoke your tokens."),
     "daemon": (f"{_HERE}.daemon:daemon", "Start, stop and look at this machine's daemon."),
     "agent": (f"{_HERE}.agent:agent", "Make and list agents."),
+    "model-profile": (f"{_HERE}.model_profile:model_profile", "Say which model a word such as `fast` means."),
     "runtime": (f"{_HERE}.runtime:runtime", "List the places where agents can run."),
     "run": (f"{_HERE}.run:run", "Give an agent a task."),
     "task": (f"{_HERE}.task:task", "Look at tasks, cancel and repeat them."),

@@ -27,6 +27,13 @@ from callboard_wire.states import TaskStatus
 @click.option("--resume", "resume_task_id", metavar="TASK", help="Go on with that task's conversation and folder.")
 @click.option("--timeout", metavar="DURATION", help="End the run after so long: 90s, 30m, 2h.")
 @click.option("--at", "fire_at", type=click.DateTime(), metavar="TIME", help="Not before this time (UTC).")
+@click.option(
+    "--model-profile",
+    "--profile",
+    "model_profile",
+    metavar="KEY",
+    help="Which model: default, fast, smart, or one of `callboard model-profile list`.",
+)
 @click.option("--idempotency-key", metavar="KEY", help="The same key is the same task, however often it is sent.")
 @output_option
 @pass_cli
@@ -40,6 +47,7 @@ def run(
     resume_task_id: str | None,
     timeout: str | None,
     fire_at: datetime | None,
+    model_profile: str | None,
     idempotency_key: str | None,
 ) -> int:
     """Give the agent a task. PROMPT is what it is to do; `-` reads it from stdin.
@@ -55,6 +63,7 @@ def run(
         resume_task_id=resume_task_id,
         timeout_s=_seconds(timeout),
         fire_at=fire_at.replace(tzinfo=UTC) if fire_at else None,
+        model_profile=model_profile,
         idempotency_key=idempotency_key or uuid.uuid4().hex,
     )
     with cli.connect() as api:

@@ -116,7 +116,9 @@ def _view(own: Profiles, key: str) -> ModelProfileView:
         for provider, choice in found.items()
         if choice is not None and (key != "default" or provider in own.get(key, {}))
     }
-    return ModelProfileView(key=key, built_in=key in PROFILE_KEYS, own=key in own, providers=shown)
+    return ModelProfileView(
+        key=key, built_in=key in PROFILE_KEYS, own_providers=sorted(own.get(key, {})), providers=shown
+    )
 
 
 def _workspace(workspace_id: str) -> WorkspaceItem:

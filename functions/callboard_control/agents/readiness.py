@@ -161,13 +161,13 @@ def _model(agent: AgentItem, around: Surroundings, provider: str) -> Iterator[Re
         yield _to_know(
             "unknown_model_profile",
             f"There is no model profile {key!r} any more, so the CLI's own choice is used.",
-            "callboard profile list",
+            "callboard model-profile list",
         )
     elif key and model_choice.says(own, key, provider) is None:
         yield _to_know(
             "model_profile_says_nothing",
             f"The model profile {key!r} says nothing about {provider}, so the CLI's own choice is used.",
-            f"callboard profile set {key} {provider} --model NAME",
+            f"callboard model-profile set {key} {provider} --model NAME",
         )
     elif not key and not agent.model:
         yield _to_know(

@@ -35,7 +35,7 @@ def run(world: World, machine: Machine, agent: str = "cleo", **fields: Any) -> d
 def test_every_workspace_has_the_built_in_profiles(world: World) -> None:
     listed = {p["key"]: p for p in world.ok("GET", "/api/model-profiles")["items"]}
     assert set(listed) == {"default", "fast", "smart"}
-    assert all(p["built_in"] and not p["own"] for p in listed.values())
+    assert all(p["built_in"] and not p["own_providers"] for p in listed.values())
     assert listed["fast"]["providers"]["claude"]["model"] == "haiku"
     assert listed["smart"]["providers"]["codex"]["thinking_level"] == "high"
 
@@ -86,10 +86,10 @@ def test_an_own_meaning_of_a_built_in_key_is_for_its_providers_and_can_be_taken_
     world: World, claude: Machine
 ) -> None:
     shown = put(world, "fast", claude={"model": "sonnet"})
-    assert (shown["built_in"], shown["own"]) == (True, True)
+    assert (shown["built_in"], shown["own_providers"]) == (True, ["claude"])
     assert (shown["providers"]["claude"]["model"], shown["providers"]["codex"]["thinking_level"]) == ("sonnet", "low")
     assert run(world, claude, model_profile="fast") == {"model": "sonnet"}
-    assert world.ok("DELETE", "/api/model-profiles/fast")["own"] is False
+    assert world.ok("DELETE", "/api/model-profiles/fast")["own_providers"] == []
     assert run(world, claude, model_profile="fast") == {"model": "haiku"}
 
 
