@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from callboard_control.actor import person, reader
 from callboard_control.entrypoints._http import as_handler, caller, daemon, new_app
-from callboard_control.fleet import machines, runtimes, usage
+from callboard_control.fleet import machines, removal, runtimes, usage
 from callboard_wire.api import Page, RuntimeView
 from callboard_wire.bodies import (
     DeregisterRequest,
@@ -56,6 +56,12 @@ def get_runtime(runtime_id: str) -> RuntimeView:
 @app.patch("/api/runtimes/<runtime_id>")
 def update_runtime(runtime_id: str, request: UpdateRuntimeRequest) -> RuntimeView:
     return runtimes.update(person(caller(app)), runtime_id, request)
+
+
+@app.delete("/api/runtimes/<runtime_id>")
+def delete_runtime(runtime_id: str) -> dict[str, bool]:
+    removal.delete(person(caller(app)), runtime_id)
+    return {"deleted": True}
 
 
 @app.get("/api/runtimes/<runtime_id>/usage")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from callboard_control.store import keys, table
+from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentNameItem, SlotItem, TaskItem
 from callboard_control.tasks import conditions
 from callboard_wire.states import HELD
@@ -40,6 +41,14 @@ def release(task: TaskItem) -> table.Update:
     if task.lane:
         actions.append(S.lanes.delete({task.lane}))
     return table.Update(keyed(task.agent_id), actions)
+
+
+def forget(found: SlotItem) -> None:
+    """An empty slot leaves the busy index; a claim that comes at the same instant puts it back."""
+    try:
+        table.update(S(found.pk, "SLOT"), [S.gpk.remove(), S.gsk.remove()], conditions.slot_is_empty())
+    except ConditionFailed:
+        pass  # a claim was faster: it is busy again
 
 
 def busy_slots(daemon_record: str) -> list[SlotItem]:

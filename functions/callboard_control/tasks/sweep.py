@@ -126,7 +126,7 @@ def _held(daemon: DaemonItem, swept: Swept, machines: Machines, grace_ms: int) -
         ids = sorted(found.running or ())
         tasks = {t.id: t for t in table.get_many(TaskItem, [(keys.task(i), "T") for i in ids])}
         if not ids:
-            _forget(found)
+            slot.forget(found)
         for task_id in ids:
             task = tasks.get(task_id)
             if task is None or task.status not in HELD:
@@ -150,18 +150,6 @@ def _offline(task: TaskItem, machine: DaemonItem | None) -> bool:
     name = f" {machine.device_name or machine.daemon_id}" if machine is not None else ""
     message = f"The machine{name} has not been heard of for too long."
     return settle.fail(task, FailureReason.RUNTIME_OFFLINE, message, SYSTEM).status == TaskStatus.FAILED
-
-
-def _forget(found: SlotItem) -> None:
-    """An empty slot leaves the busy index; a claim that comes at the same instant puts it back."""
-    try:
-        table.update(
-            SlotItem(found.pk, "SLOT"),
-            [SlotItem.gpk.remove(), SlotItem.gsk.remove()],
-            conditions.slot_is_empty(),
-        )
-    except ConditionFailed:
-        pass  # a claim was faster: it is busy again
 
 
 def _clear_orphan(found: SlotItem, task_id: str, swept: Swept) -> None:

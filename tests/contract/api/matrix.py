@@ -39,6 +39,8 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 403 403 403  403 403 403 403  404 403 403 403  PATCH /api/members/{user_id}
 401 401  200 200 403 403 403  403 403 403 403  404 404 403 403  DELETE /api/members/{user_id}
 401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  POST /api/invitations
+401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  GET /api/invitations
+401 401  200 200 403 403 403  403 403 403 403  404 403 403 403  DELETE /api/invitations/{invitation_id}
 401 401  200 200 200 200 200  403 403 403 403  200 200 403 403  POST /api/invitations/accept
 200 200  200 200 200 200 200  200 200 200 200  200 200 200 200  POST /api/invitations/accept as somebody new
 401 401  200 200 403 403 403  403 403 403 403  200 403 403 403  GET /api/audit
@@ -83,6 +85,7 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}
 401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id}
 401 401  403 403 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id} to close it
+401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  DELETE /api/runtimes/{runtime_id}
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/usage
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/activity
 
@@ -136,6 +139,7 @@ SENT: Final = {
     "PATCH /api/members/{user_id}": Sent({"role": "admin"}, needs="newcomer"),
     "DELETE /api/members/{user_id}": Sent(needs="newcomer"),
     "POST /api/invitations": Sent({"role": "member"}),
+    "DELETE /api/invitations/{invitation_id}": Sent(needs="link"),
     "POST /api/invitations/accept": Sent({"code": "{invitation}"}, needs="no_guests"),
     "POST /api/invitations/accept as somebody new": Sent({"code": "{invitation}", "name": "Zed"}),
     "POST /api/agents": Sent({"name": "{unique}", "runtime_id": "{runtime_id}"}),
@@ -161,6 +165,7 @@ SENT: Final = {
     "GET /api/queue of the runtime": Sent(query={"runtime_id": "{runtime_id}"}),
     "PATCH /api/runtimes/{runtime_id}": Sent({"custom_name": "{unique}"}),
     "PATCH /api/runtimes/{runtime_id} to close it": Sent({"visibility": "private"}, needs="public_runtime"),
+    "DELETE /api/runtimes/{runtime_id}": Sent(needs="idle_runtime"),
     "POST /api/daemon/register": Sent(
         {"daemon_id": "laptop", "runtimes": [{"name": "echo", "type": "echo"}, {"name": "spare", "type": "spare"}]}
     ),

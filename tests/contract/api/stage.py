@@ -59,6 +59,14 @@ class Stage:
         self.tokens["dmn"] = self.machine.token
         self.tokens["dm2"] = self.world.machine("desktop").token
 
+    def _idle_runtime(self) -> str:
+        """One of a machine that is switched off, the same member's."""
+        body = {"daemon_id": "attic", "device_name": HUSH, "runtimes": [{"name": HUSH, "type": "echo"}]}
+        registered = self.world.ok("POST", "/api/daemon/register", body, self.tokens["mch"])
+        idle = [runtime["id"] for runtime in registered["runtimes"]]
+        self.world.ok("POST", "/api/daemon/deregister", {"runtime_ids": idle}, registered["daemon_token"])
+        return str(idle[0])
+
     def _let_in(self) -> None:
         """Everybody may put agents on the runtime, which is for its owner to say."""
         path = f"/api/runtimes/{self.things['runtime_id']}"
@@ -154,6 +162,8 @@ class Stage:
             case "login":
                 started = self.world.ok("POST", "/api/device/code", {}, "")
                 self.things |= {name: started[name] for name in ("device_code", "user_code")}
+            case "link":
+                self.things["invitation_id"] = self.world.ok("POST", "/api/invitations", {})["id"]
             case "newcomer":
                 body = {"code": self.things["invitation"], "name": HUSH}
                 self.things["user_id"] = self.world.ok("POST", "/api/invitations/accept", body, "")["user_id"]
@@ -166,6 +176,8 @@ class Stage:
                     self.world.ok("POST", f"/api/agents/{self.things['spare']}/archive")
             case "public_runtime":
                 self._let_in()
+            case "idle_runtime":
+                self.things["idle"] = self._idle_runtime()
             case "spare_skill":
                 self.things["spare_skill"] = self._skill()
             case "queued":
@@ -174,11 +186,13 @@ class Stage:
     def filled(self, value: Any, needs: str) -> Any:
         """`value` with its braces filled in; ``{fence}`` becomes the number."""
         text = json.dumps(value)
-        things = dict(self.things, unique=f"{HUSH} {next(self._unique)}")
+        things = dict(self.things, unique=f"{HUSH} {next(self._unique)}", fresh=f"n{next(self._unique)}")
         if needs == "ended":
             things["task_id"] = things["ended"]
         if needs in ("spare_agent", "archived_agent", "open_agent"):
             things["agent_id"] = things["open" if needs == "open_agent" else "spare"]
+        if needs == "idle_runtime":
+            things["runtime_id"] = things["idle"]
         if needs == "spare_skill":
             things["skill_id"] = things["spare_skill"]
         text = text.replace('"{fence}"', str(things.pop("fence")))

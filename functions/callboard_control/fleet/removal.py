@@ -1,0 +1,162 @@
+"""Deleting a runtime: refused while anything stands on it, and nothing of it is left behind.
+
+    agents hold it?  →  what waits or runs there is cancelled  →  runtime, places, its entry at the machine: one write
+                     →  once more what waits there (an index may lag), and the machine itself with its last runtime
+
+Every step may be repeated, so a call that was cut off is finished by the next. What runs there have cost stays: it is
+part of the tasks' history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pynamodb.expressions.condition import Condition
+
+from callboard_control import permissions
+from callboard_control.actor import Person
+from callboard_control.errors import Conflict
+from callboard_control.fleet import runtimes
+from callboard_control.identity import audit
+from callboard_control.store import keys, table
+from callboard_control.store.errors import ConditionFailed
+from callboard_control.store.fleet_items import PlacesItem
+from callboard_control.store.models import AgentItem, DaemonItem, RuntimeItem, TaskItem
+from callboard_control.tasks import places, record, settle, slot
+from callboard_control.tasks.ready import ready_row
+
+A, D, R, T = AgentItem, DaemonItem, RuntimeItem, TaskItem
+NAMED_AT_MOST: Final = 100
+
+
+def delete(person: Person, runtime_id: str) -> None:
+    """Delete a runtime that no agent is on and whose machine does not offer it now. Who may: as for changing it.
+
+    An archived agent loses its runtime; it is given another one when it comes back. Raises `NotFound`, `Forbidden`,
+    `Conflict` ``runtime_has_active_agents`` (with those agents), ``runtime_online`` or ``contended``.
+    """
+    runtime = runtimes.find(person.workspace_id, runtime_id)
+    runtimes.refuse_stranger(person, runtime)
+    agents = list(_agents(person.workspace_id))
+    _refuse_held(person, runtime, agents)
+    machine = _refuse_online(runtime)
+    for agent in agents:
+        if agent.runtime_id == runtime.id:
+            _unbind(agent)
+    _cancel_all(person, runtime, agents)
+    _delete(person, runtime, machine)
+    _cancel_all(person, runtime, agents)
+    if machine is not None and not set(machine.runtimes) - {runtime.id}:
+        _forget_machine(machine)
+
+
+# ── guards ───────────────────────────────────────────────────────────────────
+
+
+def _agents(workspace_id: str) -> Iterator[AgentItem]:
+    cursor = None
+    while True:
+        page = table.rows(
+            A, keys.workspace(workspace_id), A.sk.startswith("AG#"), limit=500, cursor=cursor, consistent=True
+        )
+        yield from page.items
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _refuse_held(person: Person, runtime: RuntimeItem, agents: list[AgentItem]) -> None:
+    """An agent that the caller may not see is counted and not named."""
+    holding = [a for a in agents if a.runtime_id == runtime.id and a.archived is None]
+    if not holding:
+        return
+    seen = [a for a in holding if permissions.may_see(person, a)]
+    raise Conflict(
+        f"{len(holding)} agents are on this runtime; give them another one or archive them first.",
+        code="runtime_has_active_agents",
+        runtime_id=runtime.id,
+        agents=[{"id": a.id, "name": a.name} for a in seen[:NAMED_AT_MOST]],
+        hidden_agents=len(holding) - len(seen),
+    )
+
+
+def _refuse_online(runtime: RuntimeItem) -> DaemonItem | None:
+    """The runtime's machine; a machine that offers the runtime would only register it anew."""
+    machine = table.get(D, f"DM#{runtime.daemon}", "D")
+    if runtimes.is_online(runtime, machine):
+        raise Conflict(
+            "The runtime is online: its daemon would register it again. Stop the daemon there, or take the provider "
+            "out of its settings, first.",
+            code="runtime_online",
+            runtime_id=runtime.id,
+        )
+    return machine
+
+
+# ── taking away ──────────────────────────────────────────────────────────────
+
+
+def _unbind(agent: AgentItem) -> None:
+    try:
+        table.update(A(agent.pk, agent.sk), [A.runtime_id.remove()], A.runtime_id == agent.runtime_id)
+    except ConditionFailed:
+        pass  # somebody gave it another one a moment ago
+
+
+def _cancel_all(person: Person, runtime: RuntimeItem, agents: list[AgentItem]) -> None:
+    """Whatever has not ended there is some agent's that has moved on meanwhile."""
+    held = [t.id for t in slot.held_tasks(slot.slots_of(person.workspace_id)) if t.runtime_id == runtime.id]
+    ours = {a.id for a in agents}
+    queued = _rows(keys.ready_of(runtime.id), ours)
+    deferred = (task_id for shard in {keys.deferred_of(a) for a in ours} for task_id in _rows(shard, ours))
+    for task_id in (*held, *queued, *deferred):
+        task = record.load(task_id)
+        if task is not None and task.workspace_id == runtime.workspace_id and task.runtime_id == runtime.id:
+            settle.cancel(task, person.label, "Its runtime was deleted.")
+
+
+def _rows(partition: str, agents: set[str]) -> Iterator[str]:
+    cursor = None
+    while True:
+        page = table.rows(T.ready_index, partition, limit=500, cursor=cursor)
+        for row in map(ready_row, page.items):
+            if row.agent_id in agents:
+                yield row.task_id
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def _delete(person: Person, runtime: RuntimeItem, machine: DaemonItem | None) -> None:
+    spot = places.keyed(runtime.id)
+    writes: list[table.Write] = [
+        table.Delete(R(runtime.pk, runtime.sk), _unchanged(runtime)),
+        table.Delete(PlacesItem(spot.pk, spot.sk)),
+        audit.put(person, "runtime_deleted", f"runtime:{runtime.id}", name=runtime.name, provider=runtime.provider),
+    ]
+    if machine is not None:
+        left = {rid: entry for rid, entry in machine.runtimes.items() if rid != runtime.id}
+        writes.append(table.Update(D(machine.pk, "D"), [D.runtimes.set(left)], D.runtimes == machine.runtimes))
+    try:
+        table.transact(writes)
+    except ConditionFailed as e:
+        raise Conflict("The runtime's machine registered a moment ago; look again.", code="contended") from e
+
+
+def _unchanged(runtime: RuntimeItem) -> Condition:
+    still = R.offline.does_not_exist() if runtime.offline is None else R.offline == runtime.offline
+    unchanged: Condition = R.pk.exists() & still
+    return unchanged
+
+
+def _forget_machine(machine: DaemonItem) -> None:
+    """A machine without a runtime has nothing to say: its token dies with it. It may be registered again at any time,
+    by a person."""
+    for found in slot.busy_slots(machine.pk.removeprefix("DM#")):
+        slot.forget(found)
+    nothing: dict[str, object] = {}
+    try:
+        table.delete(D(machine.pk, "D"), D.runtimes == nothing)
+    except ConditionFailed:
+        pass  # it registered a moment ago
