@@ -10,7 +10,12 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from callboard_control.entrypoints._http import logger
 from callboard_control.tasks.sweep import sweep
 
-METRICS = {"OrphanSlots": "orphan_slots", "TaskLeaseExpired": "requeued", "TaskQueuedExpired": "expired"}
+METRICS = {
+    "OrphanSlots": "orphan_slots",
+    "TaskLeaseExpired": "requeued",
+    "TaskQueuedExpired": "expired",
+    "TaskUnmovable": "broken",
+}
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

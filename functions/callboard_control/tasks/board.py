@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from pynamodb.expressions.condition import Condition
 
 from callboard_control.actor import Person, TaskAgent
 from callboard_control.errors import Forbidden, NotFound
 from callboard_control.permissions import may_change, may_see, refuse_hidden, refuse_uninvited
 from callboard_control.store import keys, table
-from callboard_control.store.models import SHARDS, AgentItem, AgentNameItem, SlotItem, TaskItem
+from callboard_control.store.models import AgentItem, AgentNameItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
 from callboard_control.tasks import explain, model_choice, record, report, settle
 from callboard_control.tasks import rerun as rerunning
@@ -166,20 +170,26 @@ def cancel_all_of(person: Person, agent_id: str) -> CancelledTasks:
 
 
 def active_ids(agent: AgentItem) -> list[str]:
-    """Ids of an agent's tasks that have not ended: its slot, then what waits for it on the index."""
+    """Ids of an agent's tasks that have not ended: its slot, then what waits for it on the index, at whatever runtime
+    of the workspace: it may have worked at another when a task was made."""
     held = table.get(SlotItem, f"AG#{agent.id}", "SLOT")
     ids = sorted(held.running or ()) if held else []
-    partitions = [keys.ready_of(agent.runtime_id)] if agent.runtime_id else []
-    for partition in [*partitions, *(f"DF#{n}" for n in range(SHARDS))]:
-        cursor = None
-        while True:
-            page = table.rows(TaskItem.ready_index, partition, limit=500, cursor=cursor)
-            rows = [ready_row(row) for row in page.items]
-            ids += [row.task_id for row in rows if row.agent_id == agent.id]
-            cursor = page.cursor
-            if cursor is None:
-                break
+    runtimes = _pages(RuntimeItem, keys.workspace(agent.workspace_id), RuntimeItem.sk.startswith("RT#"))
+    queues = [keys.ready_of(runtime.id) for runtime in runtimes]
+    for partition in [*queues, keys.deferred_of(agent.id)]:
+        rows = map(ready_row, _pages(TaskItem.ready_index, partition))
+        ids += [row.task_id for row in rows if row.agent_id == agent.id]
     return ids
+
+
+def _pages(source: Any, partition: str, condition: Condition | None = None) -> Iterator[Any]:
+    cursor = None
+    while True:
+        page = table.rows(source, partition, condition, limit=500, cursor=cursor)
+        yield from page.items
+        cursor = page.cursor
+        if cursor is None:
+            return
 
 
 def cancel(person: Person, task_id: str) -> TaskView:

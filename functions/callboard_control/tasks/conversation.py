@@ -11,11 +11,13 @@ after the cancel: the pointer learns it unless another run has moved it meanwhil
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from pynamodb.expressions.update import Action
 
-from callboard_control.store import table
+from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import ConversationItem, TaskItem
 from callboard_wire.failures import FAILURES, parse_reason
@@ -24,6 +26,10 @@ from callboard_wire.states import Move, TaskStatus
 C = ConversationItem
 HISTORY_BROKEN = (("400", "invalid_request_error"), ("could not resolve authentication method",))
 """What providers say when a conversation's own history can never be sent again; older daemons send it as plain text."""
+
+RETIRED_KEPT: Final = 100
+_STAMPED: Final = re.compile(r"^[0-9]{14}#")
+"""When a session was retired, before its name. Entries without one are older than that was written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ def after(task: TaskItem, move: Move, now: int) -> table.Update | None:
     poisoned = move is Move.FAIL and bool(task.failure_reason) and not _resumable(task)
     retired = {s for s in (task.retired_session_id, task.session_id if poisoned else None) if s}
     if retired:
-        actions.append(C.retired.add(retired))
+        actions.append(C.retired.add({f"{keys.stamp(now)}#{session}" for session in retired}))
     if task.session_rollout_missing:
         actions += [C.session_id.remove(), C.gap.set(True)]
     elif poisoned or (retired and not task.session_id):
@@ -86,13 +92,22 @@ def offer(task: TaskItem) -> Offer:
     if task.force_fresh:
         return Offer()
     lane = table.get(C, f"CV#{task.agent_id}", task.lane) if task.lane else None
-    retired = (lane.retired if lane is not None else None) or ()
+    retired = _retired(lane) if lane is not None else frozenset()
     own = task.prior_session_id if task.prior_session_id not in retired else None
     if own or task.rerun_of or lane is None:
         return Offer(own or "", task.prior_work_dir or "")
     same_machine = lane.runtime_id == task.runtime_id
     session = lane.session_id if same_machine and lane.session_id not in retired else None
     return Offer(session or "", task.prior_work_dir or lane.work_dir or "", bool(lane.gap))
+
+
+def _retired(lane: ConversationItem) -> frozenset[str]:
+    """The sessions that are never offered again. The oldest of very many are forgotten: a lane whose every run poisons
+    its session would outgrow its item, and what a run may still name is among the latest."""
+    entries = sorted(lane.retired or (), key=lambda entry: (_STAMPED.match(entry) is not None, entry))
+    if len(entries) > 2 * RETIRED_KEPT:
+        table.update(C(lane.pk, lane.sk), [C.retired.delete(set(entries[:-RETIRED_KEPT]))])
+    return frozenset(_STAMPED.sub("", entry) for entry in entries)
 
 
 def resume_safe(task: TaskItem) -> bool:

@@ -138,3 +138,45 @@ def test_the_queue_is_shown_in_the_order_it_will_be_claimed(world: World, machin
     ids = [world.enqueue(priority=p)["id"] for p in (0, 4, 2)]
     shown = [row["task_id"] for row in world.ok("GET", "/api/queue")["items"]]
     assert shown == [ids[1], ids[2], ids[0]] == [t.id for t in machine.claim(3)]
+
+
+def test_a_lane_that_retires_a_session_every_run_stays_small_and_knows_the_latest(
+    world: World, machine: Machine, clock: Clock
+) -> None:
+    for n in range(230):
+        run(world, machine, "fail", session=f"s-{n}", error="x", failure_reason="iteration_limit")
+        clock.forward(1)
+    agent_id = world.ok("GET", "/api/agents/ada")["id"]
+    key = {"pk": {"S": f"CV#{agent_id}"}, "sk": {"S": "I#i-1"}}
+    item = world.engine.execute("GetItem", {"TableName": "callboard", "Key": key})["Item"]
+    assert 100 <= len(item["rd"]["SS"]) <= 200
+    for late in ("s-229", "s-135"):
+        run(world, machine, session=late)  # a daemon that goes on with it all the same
+        assert offered(world, machine)[0] == ""
+        world.ok("POST", "/api/agents/ada/cancel-tasks")
+
+
+def test_a_session_retired_before_its_time_was_written_down_is_not_offered_either(
+    world: World, machine: Machine
+) -> None:
+    run(world, machine)
+    agent_id = world.ok("GET", "/api/agents/ada")["id"]
+    key = {"pk": {"S": f"CV#{agent_id}"}, "sk": {"S": "I#i-1"}}
+    change = {"UpdateExpression": "ADD rd :r", "ExpressionAttributeValues": {":r": {"SS": ["s-1"]}}}
+    world.engine.execute("UpdateItem", {"TableName": "callboard", "Key": key, **change})
+    assert offered(world, machine)[0] == ""
+
+
+def test_cancelling_all_of_an_agents_tasks_finds_those_at_the_runtimes_it_has_left(
+    world: World, machine: Machine, clock: Clock
+) -> None:
+    desktop = world.machine("desktop")
+    later = world.enqueue(fire_at="2027-06-01T00:00:00Z")["id"]
+    before = world.enqueue()["id"]
+    world.ok("PATCH", "/api/agents/ada", {"runtime_id": desktop.runtime_id})
+    after = world.enqueue()["id"]
+    world.agent("bob", machine)
+    others = [world.enqueue("bob")["id"], world.enqueue("bob", fire_at="2027-06-01T00:00:00Z")["id"]]
+    answer = world.ok("POST", "/api/agents/ada/cancel-tasks")
+    assert sorted(answer["task_ids"]) == sorted([later, before, after])
+    assert [world.task(task_id)["status"] for task_id in others] == ["queued", "deferred"]

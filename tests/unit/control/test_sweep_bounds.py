@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -117,3 +118,23 @@ def test_a_restarted_machine_finds_its_orphans_wherever_their_agent_works_now(
     assert machine.call("POST", path, {"keep": []})["orphaned"] == 1
     assert world.task(moved[restarted].id)["failure_reason"] == "runtime_recovery"
     assert world.task(moved[1 - restarted].id)["status"] == "running"
+
+
+def test_tasks_the_sweep_cannot_move_are_a_metric_that_an_alarm_may_stand_on(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    machine = world.machine()
+    world.agent("ada", machine)
+    world.enqueue()
+    machine.claim()
+    clock.forward(60)
+    for _ in range(10):
+        meanwhile.before("TransactWriteItems", lambda: Fault.UNAVAILABLE)
+    capsys.readouterr()
+    world.tick()
+    blobs = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert [(blob["TaskUnmovable"], blob["OrphanSlots"]) for blob in blobs] == [([1.0], [0.0])]
+    world.close()
