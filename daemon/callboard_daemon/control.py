@@ -9,6 +9,8 @@ from pydantic import BaseModel
 
 from callboard_daemon.answers import body_of, client_options, error_from_exception, headers, httpx
 from callboard_wire.bodies import (
+    CAPABILITIES_HEADER,
+    SKILL_BUNDLES,
     Body,
     CancelAckRequest,
     ClaimRequest,
@@ -29,6 +31,7 @@ from callboard_wire.bodies import (
     TaskState,
     UsageRequest,
 )
+from callboard_wire.skills import ResolvedSkills, ResolveSkills
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -73,6 +76,10 @@ class Control:
     async def claim(self, body: ClaimRequest) -> ClaimResponse:
         return await self._post("tasks/claim", body, ClaimResponse, timeout=body.wait + CLAIM_GRACE_S)
 
+    async def resolve_skills(self, runtime: str, task: str, body: ResolveSkills, *, timeout: float) -> ResolvedSkills:
+        path = f"runtimes/{runtime}/tasks/{task}/skill-bundles/resolve"
+        return await self._post(path, body, ResolvedSkills, timeout=timeout)
+
     async def prepare_lease(self, runtime: str, task: str, body: PrepareLeaseRequest) -> TaskState:
         return await self._post(f"runtimes/{runtime}/tasks/{task}/prepare-lease", body, TaskState, timeout=SHORT_S)
 
@@ -107,7 +114,7 @@ class Control:
         return await self._ask("POST", f"/api/daemon/{path}", body, answer, timeout=timeout)
 
     async def _ask(self, method: str, path: str, body: Body | None, answer: type[T], *, timeout: float | None) -> T:
-        sent = headers(self.token, self._version, "daemon")
+        sent = headers(self.token, self._version, "daemon") | {CAPABILITIES_HEADER: SKILL_BUNDLES}
         try:
             response = await self._http.request(
                 method,

@@ -69,7 +69,7 @@ def options_for(
     return ExecOptions(
         cwd=prepared.root.workdir,
         model=agent.model or machine.model or None,
-        system_prompt=system_prompt(task, prepared.found.capabilities, render_brief(task)),
+        system_prompt=system_prompt(task, prepared.found.capabilities, render_brief(task, prepared.skills)),
         thread_name=task.thread_name or None,
         max_turns=agent.max_turns,
         max_tokens=agent.max_tokens,

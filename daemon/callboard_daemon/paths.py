@@ -57,6 +57,11 @@ class Paths:
         return self.state_dir / "runs"
 
     @property
+    def skills_dir(self) -> Path:
+        """What agents' skills hold, by hash: a cache, and safe to delete."""
+        return self.state_dir / "skills"
+
+    @property
     def bin_dir(self) -> Path:
         return self.state_dir / "bin"
 

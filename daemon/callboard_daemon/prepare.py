@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,9 +15,11 @@ from callboard_daemon.execenv.brief import write_brief
 from callboard_daemon.execenv.environment import inherited, task_environment
 from callboard_daemon.execenv.marker import write_marker
 from callboard_daemon.execenv.root import EnvRoot, open_root
+from callboard_daemon.execenv.skills import Placed, place_skills
 from callboard_daemon.settings import Settings
 from callboard_wire.bodies import ClaimedTask
 from callboard_wire.failures import FailureReason
+from callboard_wire.skill_files import Bundle
 
 ENV_ROOT: Final = "CALLBOARD_ENV_ROOT"
 """Tells an adapter where a provider's home of the task's own belongs (codex): it stays as long as the workdir does."""
@@ -47,6 +49,7 @@ class Machine:
 class Prepared:
     root: EnvRoot
     found: Found
+    skills: Sequence[Placed]
     env: Mapping[str, str] = field(repr=False)
 
 
@@ -64,15 +67,18 @@ def check_identity(task: ClaimedTask) -> None:
         raise PrepareError(wrong, failure_reason=FailureReason.INVALID_TASK_IDENTITY)
 
 
-def prepare(task: ClaimedTask, found: Found, path: tuple[str, ...], machine: Machine, slot: int) -> Prepared:
-    """Folder, brief and environment of `task`. Raises `PrepareError`; then nothing stays locked."""
+def prepare(
+    task: ClaimedTask, found: Found, path: tuple[str, ...], machine: Machine, slot: int, bundles: Sequence[Bundle]
+) -> Prepared:
+    """Folder, skills, brief and environment of `task`. Raises `PrepareError`; then nothing stays locked."""
     try:
         root = open_root(machine.workspaces_root, task)
         try:
+            skills = place_skills(root.path, root.workdir, found.capabilities.skills_folder, bundles)
             if found.capabilities.context_file:
-                write_brief(root.workdir, found.capabilities.context_file, task)
+                write_brief(root.workdir, found.capabilities.context_file, task, skills)
             write_marker(root.workdir, task)
-            return Prepared(root, found, _environment(task, found, path, machine, slot, root))
+            return Prepared(root, found, skills, _environment(task, found, path, machine, slot, root))
         except BaseException:
             root.release()
             raise

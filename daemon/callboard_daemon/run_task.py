@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from callboard_adapters.errors import AdapterError, ExecutionError
 from callboard_daemon.control import Control
@@ -28,6 +29,7 @@ from callboard_daemon.register import Registration
 from callboard_daemon.report import Masker, Reporter
 from callboard_daemon.retry import retrying, task_lost, worth_another_try
 from callboard_daemon.runs import Ending, RunFolder
+from callboard_daemon.skills import Skills
 from callboard_daemon.spool import Spool
 from callboard_daemon.stop import StopCause, StopSignal
 from callboard_wire.bodies import RENEW_LEASE_EVERY_S, ClaimedTask, PrepareLeaseRequest, StartRequest, TaskState
@@ -35,6 +37,7 @@ from callboard_wire.environment import refused_keys
 from callboard_wire.failures import FailureReason
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 HOLD_SLOT_S = 20.0
 """How long a finished run keeps its place while its end is being delivered. The place is given back before the server
@@ -50,6 +53,7 @@ class Kit:
     metrics: Metrics
     providers: Providers
     registration: Registration
+    skills: Skills
 
 
 @dataclass(slots=True)
@@ -155,21 +159,37 @@ class _Stopped(Exception):
 
 async def _prepare(run: Run) -> Prepared:
     task, machine = run.task, run.kit.machine
+    deadline = time.monotonic() + machine.settings.prepare_timeout
     found = await _provider(run)
+    fetching = asyncio.create_task(run.kit.skills.of_task(task))
+    try:
+        bundles = await _unless_stopped(run, fetching, deadline)
+    except ControlError as error:
+        run.stop.ask(StopCause.LOST)
+        raise _Stopped from error
+    finally:
+        fetching.cancel()
     path = run.kit.providers.inventory.path
-    work = asyncio.create_task(asyncio.to_thread(prepare, task, found, path, machine, run.slot))
+    work = asyncio.create_task(asyncio.to_thread(prepare, task, found, path, machine, run.slot, bundles))
+    try:
+        return await _unless_stopped(run, work, deadline)
+    except BaseException:
+        work.add_done_callback(_release_late)  # a thread cannot be ended; what it holds is let go when it comes back
+        raise
+
+
+async def _unless_stopped(run: Run, work: asyncio.Task[T], deadline: float) -> T:
+    """What `work` gives, unless the run is stopped before, or it takes too long; then it is still at work."""
     stopping = asyncio.create_task(run.stop.wait())
-    done, _ = await asyncio.wait(
-        [work, stopping], timeout=machine.settings.prepare_timeout, return_when=asyncio.FIRST_COMPLETED
-    )
+    left = max(0.0, deadline - time.monotonic())
+    done, _ = await asyncio.wait([work, stopping], timeout=left, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if work in done:
         return work.result()
-    work.add_done_callback(_release_late)  # a thread cannot be ended; what it holds is let go when it comes back
     if stopping in done:
         raise _Stopped
     raise PrepareError(
-        f"the task's folder was not ready within {machine.settings.prepare_timeout:g} seconds",
+        f"the task's folder was not ready within {run.kit.machine.settings.prepare_timeout:g} seconds",
         failure_reason=FailureReason.TIMEOUT,
     )
 

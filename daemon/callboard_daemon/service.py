@@ -35,6 +35,8 @@ from callboard_daemon.retry import pause
 from callboard_daemon.run_task import Kit, run_task
 from callboard_daemon.runs import leftover_runs, open_run
 from callboard_daemon.settings import Settings
+from callboard_daemon.skill_cache import SkillCache
+from callboard_daemon.skills import Skills
 from callboard_daemon.slots import Slots
 from callboard_daemon.state import Record, daemon_id, forget, hold_profile, write_record
 from callboard_daemon.stop import StopCause, StopSignal
@@ -114,7 +116,8 @@ async def _live(daemon: Daemon) -> None:
     await recover_orphans(daemon.control, sorted(registration.runtimes), keep)
     for run in leftovers:
         _deliver(daemon, deliver_leftover(daemon.control, run, daemon.settings.spool_limit))
-    kit = Kit(daemon.control, _machine(daemon), daemon.metrics, daemon.providers, registration)
+    skills = Skills(daemon.control, SkillCache(daemon.paths.skills_dir))
+    kit = Kit(daemon.control, _machine(daemon), daemon.metrics, daemon.providers, registration, skills)
     loops = [
         asyncio.create_task(keep_beating(registration)),
         asyncio.create_task(keep_discovering(daemon.providers, registration)),

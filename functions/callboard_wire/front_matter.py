@@ -63,6 +63,13 @@ def read(text: str) -> FrontMatter | None:
     return FrontMatter(fence.end(), end.start(), _top_level(head, fence.end()))
 
 
+def body(text: str) -> str:
+    """What follows the front matter, readable or not; the whole text when it has none."""
+    fence = _FENCE.match(text, 1 if text.startswith("\ufeff") else 0)
+    end = _END.search(text, fence.end()) if fence else None
+    return text[end.end() :] if end else text
+
+
 def _top_level(head: str, offset: int) -> dict[str, Value]:
     try:
         return _walk(head, offset)

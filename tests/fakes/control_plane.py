@@ -23,6 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from callboard_wire import bodies
+from callboard_wire.skills import ResolvedSkills, ResolveSkills, SkillBody
 from callboard_wire.states import TaskStatus
 
 PERSON_TOKEN = "mul_person_0123456789abcdef0123456789"
@@ -79,6 +80,8 @@ class ControlPlane:
         self.calls: list[str] = []
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.recovered: list[tuple[str, list[str]]] = []
+        self.skills: dict[str, SkillBody] = {}
+        self.asked_skills: list[str] = []
         self.down = False
         self.closing = False
         self.url = ""
@@ -226,6 +229,15 @@ class ControlPlane:
             raise Refusal(409, "wrong_state")
         task.acknowledged = body.model_dump()
 
+    def resolve(self, task_id: str, body: ResolveSkills) -> ResolvedSkills:
+        if self.tasks[task_id].fence != body.fence:
+            raise Refusal(409, "stale_claim")
+        self.asked_skills += [ref.id for ref in body.refs]
+        known = [self.skills[ref.id] for ref in body.refs if ref.id in self.skills]
+        if not known:
+            raise Refusal(404, "skill_not_found")
+        return ResolvedSkills(bundles=known[:1])
+
     def recover_orphans(self, runtime: str, body: bodies.RecoverOrphansRequest) -> bodies.RecoverOrphansResponse:
         self.recovered.append((runtime, body.keep))
         answer = bodies.RecoverOrphansResponse()
@@ -262,6 +274,8 @@ class ControlPlane:
         if found := re.fullmatch(r"runtimes/([^/]+)/recover-orphans", name):
             recover = bodies.RecoverOrphansRequest.model_validate(data)
             return "recover-orphans", lambda: self.recover_orphans(found[1], recover)
+        if found := re.fullmatch(r"runtimes/[^/]+/tasks/([^/]+)/skill-bundles/resolve", name):
+            return "resolve", lambda: self.resolve(found[1], ResolveSkills.model_validate(data))
         if found := re.fullmatch(r"(?:runtimes/[^/]+/)?tasks/([^/]+)/([a-z-]+)", name):
             return found[2], lambda: self._about_task(found[1], found[2], data)
         raise Refusal(404, "route_not_found")

@@ -8,9 +8,11 @@ whole prompt cache on every resumed turn. What changes goes into the prompt (`pr
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from callboard_daemon.execenv.skills import Placed
 from callboard_wire.bodies import ClaimedTask
 
 BEGIN: Final = "<!-- callboard:begin (managed; changes inside are overwritten) -->"
@@ -32,14 +34,25 @@ Callboard gave you this task and is reading along. Your working folder is privat
 """
 
 
-def render_brief(task: ClaimedTask) -> str:
-    """The block's text for `task`: the same bytes for every run of the same agent in the same workspace."""
+_SKILLS: Final = """\
+## Your skills
+
+Instructions for particular kinds of work. When one fits, read its SKILL.md before you begin and follow it; the files it
+names lie beside it.
+"""
+
+
+def render_brief(task: ClaimedTask, skills: Sequence[Placed] = ()) -> str:
+    """The block's text for `task`: the same bytes for every run of the same agent in the same workspace. `skills` are
+    named as they lie in the workdir; what they are for is said where the CLI does not find them by itself."""
     agent = task.agent
     sections = [_SURROUNDINGS.rstrip(), f"## Who you are\n\nAgent {_plain(agent.name)} (id {agent.id})."]
     if agent.instructions.strip():
         sections.append(f"## Your instructions\n\n{agent.instructions.strip()}")
     if task.workspace_context.strip():
         sections.append(f"## About this workspace\n\n{task.workspace_context.strip()}")
+    if told := [skill for skill in skills if skill.told]:
+        sections.append("\n".join([_SKILLS, *map(_skill, told)]))
     text = "\n\n".join(sections)
     return text.replace(BEGIN, "").replace(END, "")  # instructions that hold our marks must not end the block early
 
@@ -58,7 +71,7 @@ def with_block(existing: str | None, block: str) -> str:
     return existing[:start] + managed + rest
 
 
-def write_brief(workdir: Path, file_name: str, task: ClaimedTask) -> None:
+def write_brief(workdir: Path, file_name: str, task: ClaimedTask, skills: Sequence[Placed] = ()) -> None:
     """Write or refresh the block. A link with that name is somebody's own arrangement and stays as it is.
 
     Raises `OSError`.
@@ -70,7 +83,7 @@ def write_brief(workdir: Path, file_name: str, task: ClaimedTask) -> None:
         existing = path.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         existing = None
-    path.write_bytes(with_block(existing, render_brief(task)).encode("utf-8", "surrogateescape"))
+    path.write_bytes(with_block(existing, render_brief(task, skills)).encode("utf-8", "surrogateescape"))
 
 
 def prompt_for(task: ClaimedTask, *, continuity_lost: bool) -> str:
@@ -81,6 +94,11 @@ def prompt_for(task: ClaimedTask, *, continuity_lost: bool) -> str:
         f"{task.prompt}\n\n---\nNote: an earlier conversation about this could not be resumed, so you remember nothing "
         "of it. Say so at the start of your answer, and rely on what is in the working folder."
     )
+
+
+def _skill(skill: Placed) -> str:
+    about = "" if skill.native else f": {_plain(' '.join(skill.description.split()))}"
+    return f"- `{skill.path}`{about}"
 
 
 def _plain(name: str) -> str:
