@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import uuid
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -26,6 +27,7 @@ from callboard_wire.api import (
     Page,
     QueuedTask,
     RenewedToken,
+    RerunRequest,
     RuntimeView,
     TaskView,
     TokenResponse,
@@ -140,7 +142,9 @@ class Api:
         return self._ask("POST", f"/api/tasks/{_segment(task_id, 'task')}/cancel", TaskView)
 
     def rerun(self, task_id: str) -> TaskView:
-        return self._ask("POST", f"/api/tasks/{_segment(task_id, 'task')}/rerun", TaskView, tries=1)
+        """Under a key of its own, so that asking again after a lost answer makes no second one."""
+        body = RerunRequest(idempotency_key=uuid.uuid4().hex)
+        return self._ask("POST", f"/api/tasks/{_segment(task_id, 'task')}/rerun", TaskView, body)
 
     def queue(self, **wanted: str) -> Iterator[QueuedTask]:
         return self._pages("/api/queue", QueuedTask, wanted)

@@ -125,10 +125,10 @@ def history(cli: Cli, task_id: str) -> None:
         print_json(found.moves)
         return
     rows = [
-        [m.at.strftime("%Y-%m-%d %H:%M:%S"), m.move, f"{m.start or '-'} -> {m.end}", m.by, str(m.fence or "")]
+        [m.at.strftime("%Y-%m-%d %H:%M:%S"), m.move, f"{m.start or '-'} -> {m.end}", m.by, str(m.fence or ""), m.reason]
         for m in found.moves
     ]
-    print_table(["at (UTC)", "move", "states", "by", "fence"], rows, empty="")
+    print_table(["at (UTC)", "move", "states", "by", "fence", "why"], rows, empty="")
 
 
 @task.command()
