@@ -13,12 +13,12 @@ from callboard_control.identity import audit
 from callboard_control.permissions import may_change
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
-from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem
+from callboard_control.store.models import AgentItem, AgentNameItem, SlotItem, WorkspaceItem
 from callboard_control.tasks import board, model_choice
 from callboard_wire.agents import UpdateAgentRequest
 from callboard_wire.providers import is_foreign_model, wrong_level, wrong_tier
 
-A, N, S = AgentItem, AgentNameItem, SlotItem
+A, N, S, W = AgentItem, AgentNameItem, SlotItem, WorkspaceItem
 
 
 def update(person: Person, agent: AgentItem, request: UpdateAgentRequest) -> AgentItem:
@@ -81,6 +81,8 @@ def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str
         changes.pop("name", None)
     if "max_concurrent_tasks" in changes and changes["max_concurrent_tasks"] is None:
         changes["max_concurrent_tasks"] = teammates.DEFAULT_CONCURRENCY
+    if "mcp_config" in changes and changes["mcp_config"] is None and agent.mcp_config is not None:
+        _keep_what_was_hidden(agent, changes)
     if settings.masked(changes.get("mcp_config")):
         changes["mcp_config"] = settings.restored(changes["mcp_config"], agent.mcp_config)
     if changes.get("runtime_id") not in (None, agent.runtime_id):
@@ -91,6 +93,12 @@ def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str
     after = invitations.wanted(person.workspace_id, sent, before)
     invitations.refuse_foreign_change(person, agent, before, after)
     return changes if before == after else changes | after.attributes()
+
+
+def _keep_what_was_hidden(agent: AgentItem, changes: dict[str, Any]) -> None:
+    """Where nobody is shown the configuration, null is what everybody was shown: a form sent back must not clear it."""
+    if settings.always_redacts(table.get(W, agent.pk, "W")):
+        del changes["mcp_config"]
 
 
 def _moved(person: Person, agent: AgentItem, changes: dict[str, Any]) -> dict[str, Any]:
@@ -130,8 +138,7 @@ def archive(person: Person, agent: AgentItem) -> AgentItem:
         A.archived.does_not_exist(),
         [S.closed.set(now)],
     )
-    for task_id in board.active_ids(agent):
-        board.cancel_many(person, [task_id], only_queued=False)
+    board.cancel_every(agent, person.label)
     return teammates.find(person.workspace_id, agent.id)
 
 

@@ -34,11 +34,6 @@ class Surroundings:
     daemons: dict[str, DaemonItem] = field(default_factory=dict)
     owners: frozenset[str] = frozenset()
 
-    @property
-    def always_redacts(self) -> bool:
-        """Whether this workspace shows no secret-bearing configuration to anybody."""
-        return bool(((self.workspace.settings if self.workspace else None) or {}).get("always_redact_env"))
-
 
 def around(workspace_id: str, agents: Iterable[AgentItem]) -> Surroundings:
     """Read what the agents are judged by: five calls, however many agents."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from callboard_control import names
 from callboard_control.errors import InvalidRequest
+from callboard_control.store.models import WorkspaceItem
 from callboard_wire.agents import CreateAgentRequest, UpdateAgentRequest
 from callboard_wire.providers import PROVIDERS, wrong_level, wrong_tier
 
@@ -105,6 +106,11 @@ def _depth_over(value: Any, limit: int) -> bool:
 
 
 # ── masks ────────────────────────────────────────────────────────────────────
+
+
+def always_redacts(workspace: WorkspaceItem | None) -> bool:
+    """Whether this workspace shows no secret-bearing configuration to anybody."""
+    return bool(((workspace.settings if workspace is not None else None) or {}).get("always_redact_env"))
 
 
 def masked(value: Any) -> bool:

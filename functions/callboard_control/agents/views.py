@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callboard_control.actor import Person, TaskAgent
-from callboard_control.agents import invitations, readiness, teammates
+from callboard_control.agents import invitations, readiness, settings, teammates
 from callboard_control.permissions import may_change, may_see, refuse_hidden
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem
@@ -46,7 +46,8 @@ def shown(item: AgentItem, viewer: Viewer) -> AgentView:
 def view(item: AgentItem, viewer: Viewer, around: readiness.Surroundings) -> AgentView:
     """The agent as `viewer` may see it. MCP servers' environments and headers hold credentials, so the configuration is
     for those who may change the agent; an agent never sees one, not even its own."""
-    redacted = item.mcp_config is not None and (around.always_redacts or not may_change(viewer, item))
+    hidden = not may_change(viewer, item) or settings.always_redacts(around.workspace)
+    redacted = item.mcp_config is not None and hidden
     invitation = invitations.of(item)
     slot = around.slots.get(item.id)
     return AgentView(

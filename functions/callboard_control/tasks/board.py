@@ -163,10 +163,21 @@ def cancel_all_of(person: Person, agent_id: str) -> CancelledTasks:
     agent = _agent(person.workspace_id, agent_id)
     if not may_change(person, agent):
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, cancels all its tasks.")
+    done = cancel_every(agent, person.label)
+    return CancelledTasks(cancelled=len(done), task_ids=done)
+
+
+def cancel_every(agent: AgentItem, by: str) -> list[str]:
+    """Cancel what the agent has not ended, in the name of `by`; the ids of what was. Who may is the caller's
+    question: somebody who leaves takes work of agents along that they may not even see."""
     done: list[str] = []
     for task_id in active_ids(agent):
-        done += cancel_many(person, [task_id], only_queued=False).task_ids
-    return CancelledTasks(cancelled=len(done), task_ids=done)
+        task = record.load(task_id)
+        if task is None or task.workspace_id != agent.workspace_id or record.status_of(task).terminal:
+            continue
+        if settle.cancel(task, by).status == TaskStatus.CANCELLED:
+            done.append(task_id)
+    return done
 
 
 def active_ids(agent: AgentItem) -> list[str]:

@@ -72,9 +72,16 @@ def _offline(task: TaskItem) -> WaitReason | None:
         return None
     return WaitReason(
         code="runtime_offline",
-        message=f"The machine of {runtime.name!r} is offline since {_iso(since)}; start its daemon.",
+        message=f"The machine of {runtime.name!r} is offline since {_iso(since)}; start its daemon.{_elsewhere(task)}",
         details={"runtime_id": runtime.id, "offline_since": _iso(since), "reason": runtime.offline_reason or {}},
     )
+
+
+def _elsewhere(task: TaskItem) -> str:
+    """What to do where the agent has been given another runtime since: a task stays where it was made."""
+    agent = table.get(AgentItem, keys.workspace(task.workspace_id), f"AG#{task.agent_id}", consistent=False)
+    moved = agent is not None and agent.runtime_id not in (None, task.runtime_id)
+    return f" Or take it to where its agent works now: callboard task rerun {task.id}." if moved else ""
 
 
 def _capacity(task: TaskItem) -> WaitReason | None:

@@ -14,7 +14,7 @@ from typing import Any
 from callboard_control.errors import InvalidRequest
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, TaskItem, WorkspaceItem
-from callboard_wire.providers import PROFILE_KEYS, Choice, built_in
+from callboard_wire.providers import PROFILE_KEYS, Choice, built_in, is_foreign_model, wrong_level
 
 Profiles = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """A workspace's own: key → provider → fields of a `Choice`."""
@@ -30,12 +30,19 @@ class Chosen:
 
 
 def of_run(task: TaskItem, agent: AgentItem, workspace: WorkspaceItem | None, provider: str) -> Chosen:
-    """What the run of `task` by `agent` on a runtime of `provider` uses, by the profiles as they are now."""
+    """What the run of `task` by `agent` on a runtime of `provider` uses, by the profiles as they are now.
+
+    A task made before its agent moved runs where it was made: what the agent says for its new provider is not said to
+    the old one, which would refuse the model or end at the level.
+    """
     key = task.model_profile or agent.model_profile or ""
     own = profiles_of(workspace)
     profile = (says(own, key, provider) if key else None) or Choice()
+    model, level = agent.model, agent.thinking_level
     settings = Choice(
-        agent.model, agent.thinking_level, max_turns=int(agent.max_turns) if agent.max_turns is not None else None
+        None if model and is_foreign_model(model, provider) else model,
+        None if level and wrong_level(provider, level) else level,
+        max_turns=int(agent.max_turns) if agent.max_turns is not None else None,
     )
     choice = _over(profile, settings) if task.model_profile else _over(settings, profile)
     return Chosen(choice, key, missing=bool(key) and key not in known(own))

@@ -128,6 +128,30 @@ def test_a_runtime_deleted_at_the_moment_of_the_change_does_not_keep_the_agent(c
     world.close()
 
 
+def test_a_task_made_before_the_move_is_not_given_what_belongs_to_the_new_provider(
+    world: World, claude: Machine, codex: Machine
+) -> None:
+    path = f"/api/agents/{world.agent('eve', codex)['id']}"
+    world.enqueue("eve")
+    world.ok("PATCH", path, {"runtime_id": claude.runtime_id, "model": "opus", "thinking_level": "max"})
+    world.enqueue("eve")
+    there, here = codex.claim()[0].payload, claude.claim()[0].payload
+    assert (there["provider"], there["agent"]["model"], there["agent"]["thinking_level"]) == ("codex", None, "max")
+    assert (here["provider"], here["agent"]["model"]) == ("claude", "opus")
+
+
+def test_a_task_that_waits_where_its_agent_no_longer_works_says_how_to_take_it_along(
+    world: World, claude: Machine, codex: Machine, clock: Clock
+) -> None:
+    path = f"/api/agents/{world.agent('eve', codex)['id']}"
+    task = world.enqueue("eve")["id"]
+    world.ok("PATCH", path, {"runtime_id": claude.runtime_id})
+    clock.forward(3600)
+    assert f"callboard task rerun {task}" in world.task(task)["waiting"]["message"]
+    again = world.ok("POST", f"/api/tasks/{task}/rerun")
+    assert (again["runtime_id"], world.task(task)["status"]) == (claude.runtime_id, "cancelled")
+
+
 # ── what nobody should send ──────────────────────────────────────────────────
 
 

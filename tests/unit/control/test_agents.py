@@ -133,6 +133,21 @@ def test_an_mcp_configuration_is_shown_to_those_who_may_change_the_agent_and_nev
         assert "c4n4ry" not in str(listed)
 
 
+def test_where_nobody_is_shown_a_configuration_a_form_sent_back_keeps_it(world: World, machine: Machine) -> None:
+    config = {"mcpServers": {"a": {"command": "c", "env": {"KEY": "c4n4ry"}}}}
+    path = agent_path(world)
+    world.ok("PATCH", path, {"mcp_config": config})
+    world.ok("PATCH", "/api/workspaces/current", {"settings": {"always_redact_env": True}})
+    shown = world.ok("GET", path)
+    assert (shown["mcp_config"], shown["mcp_config_redacted"]) == (None, True)
+    world.ok("PUT", path, {"mcp_config": shown["mcp_config"], "description": "d"})
+    world.enqueue()
+    assert machine.claim()[0].payload["agent"]["mcp_config"] == config
+    world.ok("PATCH", path, {"mcp_config": {}})
+    world.ok("PATCH", "/api/workspaces/current", {"settings": {}})
+    assert world.ok("GET", path)["mcp_config"] == {}
+
+
 # ── environment ──────────────────────────────────────────────────────────────
 
 
