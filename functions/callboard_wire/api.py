@@ -245,12 +245,15 @@ class CreateInvitationRequest(Body):
 
 
 class InvitationView(Body):
-    """`code` is shown once; whoever has it may join until it is used up or over."""
+    """`code` is shown once, when it is made; whoever has it may join until it is used up, revoked or over."""
 
-    code: str
+    id: str
+    code: str = ""
     role: str
     uses_left: int
     expires_at: datetime
+    created_by: str = ""
+    created_at: datetime
 
 
 class AcceptInvitationRequest(Body):

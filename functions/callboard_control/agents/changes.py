@@ -122,13 +122,19 @@ def _moved(person: Person, agent: AgentItem, changes: dict[str, Any]) -> dict[st
 
 
 def archive(person: Person, agent: AgentItem) -> AgentItem:
-    """No new task from here on, and every task that has not ended is cancelled. The name stays taken.
-
-    The slot is closed in the same transaction: a claim under way either came before, and is cancelled, or is refused.
-    """
+    """Put the agent away. Raises `Forbidden`, `Conflict` ``already_archived``."""
     _may(person, agent)
     if agent.archived is not None:
         raise Conflict(f"The agent {agent.name!r} is archived already.", code="already_archived")
+    return put_away(person, agent)
+
+
+def put_away(person: Person, agent: AgentItem) -> AgentItem:
+    """No new task from here on, and every task that has not ended is cancelled. The name stays taken. Whether `person`
+    may is the caller's question.
+
+    The slot is closed in the same transaction: a claim under way either came before, and is cancelled, or is refused.
+    """
     now = ports.now_ms()
     _switch(
         person,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -11,7 +11,7 @@ from callboard_control.actor import person
 from callboard_control.entrypoints._http import address, as_handler, base_url, caller, guest, new_app
 from callboard_control.entrypoints._pages import DEVICE, page
 from callboard_control.errors import Forbidden
-from callboard_control.identity import audit, devices, people, tokens, workspaces
+from callboard_control.identity import audit, departure, devices, invitations, people, tokens, workspaces
 from callboard_wire.api import (
     AcceptedInvitation,
     AcceptInvitationRequest,
@@ -40,6 +40,7 @@ from callboard_wire.login import (
     UserCode,
     WaitingLogin,
 )
+from callboard_wire.people import DepartedMember
 
 Cursor = Annotated[str | None, Query(max_length=2000)]
 
@@ -125,14 +126,26 @@ def change_role(user_id: str, request: ChangeRoleRequest) -> MemberView:
 
 
 @app.delete("/api/members/<user_id>")
-def remove_member(user_id: str) -> dict[str, bool]:
-    workspaces.remove(person(caller(app)), user_id)
-    return {"removed": True}
+def remove_member(
+    user_id: str, machines: Annotated[Literal["offline", "hand_over"], Query()] = "offline"
+) -> DepartedMember:
+    return departure.depart(person(caller(app)), user_id, hand_over=machines == "hand_over")
 
 
 @app.post("/api/invitations")
 def invite(request: CreateInvitationRequest) -> InvitationView:
-    return workspaces.invite(person(caller(app)), request)
+    return invitations.create(person(caller(app)), request)
+
+
+@app.get("/api/invitations")
+def list_invitations(cursor: Cursor = None) -> Page[InvitationView]:
+    return invitations.open_ones(person(caller(app)), cursor)
+
+
+@app.delete("/api/invitations/<invitation_id>")
+def revoke_invitation(invitation_id: str) -> dict[str, bool]:
+    invitations.revoke(person(caller(app)), invitation_id)
+    return {"revoked": True}
 
 
 @app.post("/api/invitations/accept")

@@ -96,6 +96,7 @@ def as_daemon(item: DaemonItem) -> Daemon:
         seen=int(item.seen),
         withdrawn=frozenset(rid for rid, r in item.runtimes.items() if r.get("offline")),
         owner_id=item.owner_id or "",
+        profiles_version=int(item.profiles_version or 0),
     )
 
 

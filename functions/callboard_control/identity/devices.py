@@ -23,6 +23,7 @@ from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.identity import audit, limits
 from callboard_control.identity.authenticate import SIGNIN_ISSUER, membership
 from callboard_control.identity.tokens import DAY_MS, minted
+from callboard_control.names import plain
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.identity_items import DeviceItem, UserCodeItem
@@ -52,7 +53,8 @@ def start(request: StartLogin, address: str, base_url: str) -> StartedLogin:
     device_code = secrets.token_urlsafe(32)
     user_code = "".join(secrets.choice(LETTERS) for _ in range(CODE_LENGTH))
     expires = now + EXPIRES_S * 1000
-    device = D(_device_key(device_code), "D", status="pending", client_name=request.client_name, address=address)
+    device = D(_device_key(device_code), "D", status="pending", client_name=plain(request.client_name) or "a machine")
+    device.address = address
     device.interval_s, device.expires, device.created, device.ttl = INTERVAL_S, expires, now, expires // 1000
     code = UserCodeItem(_user_key(user_code), "C", device=device.pk, ttl=expires // 1000)
     table.transact([table.Put(device), table.Put(code, UserCodeItem.pk.does_not_exist())])

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from callboard_control import ports
 from callboard_control.actor import Actor, Daemon, Person, TaskAgent, person
 from callboard_control.errors import Conflict, Forbidden
-from callboard_control.identity import workspaces
+from callboard_control.identity import invitations
 from callboard_control.identity.tokens import minted
 from callboard_control.identity.workspaces import member_item
+from callboard_control.names import refuse_odd
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import SystemItem, UserItem, WorkspaceItem
@@ -38,6 +39,8 @@ def bootstrap(request: BootstrapRequest) -> TokenResponse:
         )
     if secret is None or not hmac.compare_digest(secret.encode(), request.secret.strip().encode()):
         raise Forbidden("The bootstrap secret is wrong; it is in the server's data folder.", code="bootstrap_refused")
+    refuse_odd(request.name)
+    refuse_odd(request.workspace)
     now = ports.now_ms()
     user_id, workspace_id = keys.new_id(), keys.new_id()
     made = minted(user_id, workspace_id, "first login")
@@ -59,7 +62,8 @@ def bootstrap(request: BootstrapRequest) -> TokenResponse:
 def join(request: AcceptInvitationRequest, caller: Callable[[], Actor]) -> AcceptedInvitation:
     """Accept an invitation as a new person (with a `name`), or as whoever is calling."""
     if request.name is None:
-        return workspaces.accept(person(caller()).user_id, request.code)
+        return invitations.accept(person(caller()).user_id, request.code)
+    refuse_odd(request.name)
     user_id = keys.new_id()
     tokens: list[str] = []
 
@@ -69,7 +73,7 @@ def join(request: AcceptInvitationRequest, caller: Callable[[], Actor]) -> Accep
         user = UserItem(f"US#{user_id}", "U", name=request.name, created=ports.now_ms())
         return [table.Put(user), table.Put(made.item)]
 
-    joined = workspaces.accept(user_id, request.code, with_login)
+    joined = invitations.accept(user_id, request.code, with_login)
     return joined.model_copy(update={"token": tokens[0], "user_id": user_id})
 
 

@@ -9,6 +9,7 @@ from callboard_control import ports
 from callboard_control.actor import Person
 from callboard_control.errors import NotFound
 from callboard_control.identity import audit
+from callboard_control.names import refuse_odd
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import TokenItem
@@ -42,6 +43,7 @@ def minted(user_id: str, workspace_id: str, name: str, expires: int | None = Non
 
 def create(person: Person, request: CreateTokenRequest) -> TokenResponse:
     """A further token for the same person and workspace. Shown once."""
+    refuse_odd(request.name)
     expires = ports.now_ms() + request.expires_in_days * DAY_MS if request.expires_in_days else None
     made = minted(person.user_id, person.workspace_id, request.name, expires)
     deed = audit.put(person, "token_created", f"token:{made.id}", name=request.name)

@@ -7,7 +7,7 @@
     agent name WS#<ws>        AN#<name>
     runtime    WS#<ws>        RT#<runtime>
     audit      WS#<ws>#AUDIT  <time>#<id>
-    invitation IN#<digest>    I
+    invitation IN#<id>        I             WS#<ws>#IN / <id>
     user       US#<user>      U
     token      TO#<token>     T             US#<user>#TO / <token>
     daemon     DM#<daemon>    D             DAEMON#<shard> / <daemon>
@@ -125,10 +125,12 @@ class TokenItem(Item):
 
 
 class InvitationItem(Item):
-    """A link to join by; its key is the code's digest."""
+    """A link to join by."""
 
     workspace_id = UnicodeAttribute(attr_name="ws")
     role = UnicodeAttribute(attr_name="ro")
+    digest = BinaryAttribute(attr_name="hs", legacy_encoding=False)
+    created_by = UnicodeAttribute(attr_name="cb")
     uses_left = NumberAttribute(attr_name="ul")
     expires = NumberAttribute(attr_name="ex")
     created = NumberAttribute(attr_name="ct")
@@ -202,6 +204,7 @@ class RuntimeItem(Item):
     max_concurrent_tasks = NumberAttribute(attr_name="mx", null=True)  # absent: as many as the machine has slots
     offline = NumberAttribute(attr_name="of", null=True)
     offline_reason: JSONAttribute = JSONAttribute(attr_name="or", null=True)
+    closing = NumberAttribute(attr_name="cl", null=True)  # being deleted: no agent may be put on it
     created = NumberAttribute(attr_name="ct")
 
 
@@ -215,6 +218,7 @@ class DaemonItem(Item):
     cli_version = UnicodeAttribute(attr_name="cv", null=True)
     digest = BinaryAttribute(attr_name="hs", legacy_encoding=False, null=True)
     runtimes: JSONAttribute = JSONAttribute(attr_name="rts")
+    profiles_version = NumberAttribute(attr_name="pfv", null=True)
     seen = NumberAttribute(attr_name="sn")
     created = NumberAttribute(attr_name="ct")
 

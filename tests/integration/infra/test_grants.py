@@ -112,9 +112,18 @@ def people(world: World) -> None:
     world.call("POST", "/api/workspaces", world.person, {"name": "second"})
     world.call("PATCH", "/api/workspaces/current", world.person, {"context": "We write haiku."})
     code = world.call("POST", "/api/invitations", world.person, {"max_uses": 2})["code"]
-    bob = world.call("POST", "/api/invitations/accept", "", {"code": code, "name": "Bob"})["user_id"]
+    joined = world.call("POST", "/api/invitations/accept", "", {"code": code, "name": "Bob"})
+    bob = joined["user_id"]
     world.call("GET", "/api/members", world.person)
+    world.call("GET", "/api/invitations", world.person)
     world.call("PATCH", f"/api/members/{bob}", world.person, {"role": "owner"})
+    started = world.call("POST", "/api/device/code", "", {})
+    world.call("POST", "/api/device/decide", joined["token"], {"user_code": started["user_code"]})
+    world.call("POST", "/api/device/token", "", {"device_code": started["device_code"]})
+    machine = {"daemon_id": "bobs", "runtimes": [{"name": "echo", "type": "echo"}]}
+    runtime = world.call("POST", "/api/daemon/register", joined["token"], machine)["runtimes"][0]["id"]
+    world.call("POST", "/api/agents", joined["token"], {"name": "bobs", "runtime_id": runtime})
+    world.call("POST", "/api/tasks", joined["token"], {"agent": "bobs", "prompt": "p"})
     world.call("DELETE", f"/api/members/{bob}", world.person)
     world.call("POST", "/api/tokens/current/renew", world.person)
     world.call("GET", "/api/audit", world.person)

@@ -161,17 +161,6 @@ def test_an_agents_token_is_confined_and_not_a_persons(world: World, machine: Ma
         assert world.call(method, path, body, mat).status == 403, path
 
 
-def test_the_audit_log_tells_who_did_what_and_holds_no_secret(world: World) -> None:
-    token = world.ok("POST", "/api/tokens", {"name": "ci"})["token"]
-    _, user_id = newcomer(world)
-    world.ok("PATCH", f"/api/members/{user_id}", {"role": "admin"})
-    rows = world.ok("GET", "/api/audit")["items"]
-    assert [r["action"] for r in rows] == ["role_changed", "invitation_made", "token_created"]
-    assert rows[0]["details"] == {"before": "member", "after": "admin"}
-    assert all(r["actor"] == f"member:{world.me['user_id']}" for r in rows)
-    assert token.rsplit("_", 1)[1] not in str(rows)
-
-
 def test_workspace_context_reaches_every_claim(world: World, machine: Machine) -> None:
     world.ok("PATCH", "/api/workspaces/current", {"context": "We write Python.", "repos": [{"url": "u"}]})
     world.enqueue()
@@ -184,3 +173,21 @@ def test_a_cursor_nobody_gave_out_is_refused_and_never_an_outage(world: World, p
     for cursor in ("x", "e30", "bnVsbA", "eyJwayI6MX0"):
         answer = world.call("GET", f"/api/{path}", query={"cursor": cursor})
         assert (answer.status, answer.error) == (400, "invalid_cursor"), cursor
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "a\x00b", "a\nb", "\ud800"], ids=ascii)
+def test_names_that_turn_the_line_around_or_are_invisible_are_refused(world: World, name: str) -> None:
+    code = world.ok("POST", "/api/invitations", {})["code"]
+    for path, body in (
+        ("/api/workspaces", {"name": name}),
+        ("/api/tokens", {"name": name}),
+        ("/api/invitations/accept", {"code": code, "name": name}),
+    ):
+        assert world.call("POST", path, body).status in (400, 422), path
+    assert world.call("PATCH", "/api/workspaces/current", {"name": name}).status in (400, 422)
+    assert world.call("POST", "/api/workspaces", {"name": "x" * 10_000}).status == 422
+
+
+def test_a_machines_odd_name_is_shown_plain(world: World) -> None:
+    started = world.ok("POST", "/api/device/code", {"client_name": "box\u202e\nsays yes"}, "")
+    assert world.ok("POST", "/api/device/lookup", {"user_code": started["user_code"]})["client_name"].isprintable()

@@ -1,0 +1,194 @@
+"""Somebody leaves, or is taken out: what was theirs dies, rests or has an heir, and nobody is left without an owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from callboard_control.store import table
+from tests.fakes.meanwhile import Meanwhile
+from tests.fakes.sim_world import Clock, World
+from tests.unit.control.test_people import newcomer
+
+
+class Cast:
+    """Bob, with a machine and an agent on it, and one on Ann's machine; Ann with one on Bob's."""
+
+    def __init__(self, world: World) -> None:
+        self.token, self.id = newcomer(world)
+        self.machine = world.machine("bobs", token=self.token)
+        self.ours = world.machine("ours")
+        for machine, token in ((self.machine, self.token), (self.ours, world.token)):
+            world.ok("PATCH", f"/api/runtimes/{machine.runtime_id}", {"visibility": "public"}, token)
+        for name, machine, token in (
+            ("bob-here", self.ours, self.token),
+            ("bob-there", self.machine, self.token),
+            ("ann-there", self.machine, world.token),
+            ("ann-here", self.ours, world.token),
+        ):
+            world.ok("POST", "/api/agents", {"name": name, "runtime_id": machine.runtime_id}, token)
+
+
+@pytest.fixture
+def bob(world: World) -> Cast:
+    return Cast(world)
+
+
+def agents(world: World) -> dict[str, tuple[bool, str]]:
+    """Name → archived?, owner."""
+    found = world.ok("GET", "/api/agents", query={"limit": 100, "include_archived": "true"})["items"]
+    return {agent["name"]: (agent["archived"], agent["owner_id"]) for agent in found}
+
+
+def remove(world: World, bob: Cast, **more: Any) -> Any:
+    return world.ok("DELETE", f"/api/members/{bob.id}", **more)
+
+
+def test_agents_on_a_removed_members_machines_rest_and_their_others_have_an_heir(world: World, bob: Cast) -> None:
+    ann = world.me["user_id"]
+    answer = remove(world, bob)
+    assert sorted(answer["archived_agents"]) == ["ann-there", "bob-there"]
+    assert sorted(answer["handed_over_agents"]) == ["bob-here", "bob-there"]
+    assert (answer["heir_id"], answer["runtimes"]) == (ann, 1)
+    assert agents(world) == {
+        "bob-here": (False, ann),
+        "bob-there": (True, ann),
+        "ann-there": (True, ann),
+        "ann-here": (False, ann),
+    }
+
+
+def test_tasks_of_agents_that_are_put_away_are_cancelled_and_others_go_on(world: World, bob: Cast) -> None:
+    waiting = world.ok("POST", "/api/tasks", {"agent": "bob-there", "prompt": "p"}, bob.token)["id"]
+    running = world.ok("POST", "/api/tasks", {"agent": "ann-there", "prompt": "p"})["id"]
+    elsewhere = world.ok("POST", "/api/tasks", {"agent": "bob-here", "prompt": "p"}, bob.token)["id"]
+    held = {task.id: task for task in bob.machine.claim(2)}
+    assert held[running].say("start").status == 200
+    remove(world, bob)
+    assert [world.task(task)["status"] for task in (waiting, running, elsewhere)] == [
+        "cancelled",
+        "cancelled",
+        "queued",
+    ]
+    assert bob.ours.claim()[0].id == elsewhere
+    assert held[running].say("complete", output="x").status == 401, "the machine's token is dead"
+
+
+def test_machines_that_are_handed_over_go_on_once_the_heir_starts_the_daemon(world: World, bob: Cast) -> None:
+    task = world.ok("POST", "/api/tasks", {"agent": "bob-there", "prompt": "p"}, bob.token)["id"]
+    answer = remove(world, bob, query={"machines": "hand_over"})
+    assert answer["archived_agents"] == []
+    assert bob.machine.call("POST", "/api/daemon/heartbeat", {"runtime_id": bob.machine.runtime_id}).status == 401
+    [runtime] = [r for r in world.ok("GET", "/api/runtimes")["items"] if r["id"] == bob.machine.runtime_id]
+    assert (runtime["status"], runtime["owner_id"]) == ("offline", world.me["user_id"])
+    assert runtime["offline_reason"] == {"code": "handed_over"}
+    again = world.machine("bobs")
+    assert again.runtime_id == bob.machine.runtime_id
+    assert [held.id for held in again.claim()] == [task]
+
+
+def test_who_leaves_by_themselves_leaves_their_agents_to_an_owner(world: World, bob: Cast) -> None:
+    answer = world.ok("DELETE", f"/api/members/{bob.id}", token=bob.token)
+    assert answer["heir_id"] == world.me["user_id"]
+    assert agents(world)["bob-here"] == (False, world.me["user_id"])
+    assert world.call("GET", "/api/agents", token=bob.token).status == 404
+
+
+def test_links_that_a_departed_member_made_let_nobody_in(world: World) -> None:
+    token, user_id = newcomer(world, "admin")
+    theirs = world.ok("POST", "/api/invitations", {}, token)["code"]
+    ours = world.ok("POST", "/api/invitations", {})["code"]
+    world.ok("DELETE", f"/api/members/{user_id}")
+    join = [world.call("POST", "/api/invitations/accept", {"code": c, "name": "Di"}, "").status for c in (theirs, ours)]
+    assert join == [404, 200]
+
+
+def test_a_removal_cut_off_half_way_is_finished_by_the_next(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    bob = Cast(world)
+
+    def crash() -> None:
+        raise KeyboardInterrupt
+
+    meanwhile.before("DeleteItem", crash)
+    meanwhile.before("TransactWriteItems", crash, when=lambda request: "Delete" in str(request))
+    with pytest.raises(KeyboardInterrupt):
+        remove(world, bob)
+    assert world.call("GET", "/api/me", token=bob.token).status == 200
+    assert remove(world, bob)["handed_over_agents"] == []
+    assert world.call("GET", "/api/me", token=bob.token).status == 404
+    assert agents(world)["bob-there"] == (True, world.me["user_id"])
+    world.close()
+    table.reconnect()
+
+
+def test_two_owners_who_leave_at_once_leave_one(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    token, user_id = newcomer(world)
+    world.ok("PATCH", f"/api/members/{user_id}", {"role": "owner"})
+    meanwhile.before(
+        "TransactWriteItems",
+        lambda: world.ok("DELETE", f"/api/members/{user_id}", token=token),
+        when=lambda request: "Delete" in str(request),
+    )
+    assert world.call("DELETE", f"/api/members/{world.me['user_id']}").error == "contended"
+    assert world.call("DELETE", f"/api/members/{world.me['user_id']}").error == "last_owner"
+    assert [m["role"] for m in world.ok("GET", "/api/members")["items"]] == ["owner"]
+    world.close()
+    table.reconnect()
+
+
+def test_two_owners_who_step_down_at_once_leave_one(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    token, user_id = newcomer(world)
+    world.ok("PATCH", f"/api/members/{user_id}", {"role": "owner"})
+    meanwhile.before(
+        "TransactWriteItems", lambda: world.ok("PATCH", f"/api/members/{user_id}", {"role": "member"}, token)
+    )
+    assert world.call("PATCH", f"/api/members/{world.me['user_id']}", {"role": "member"}).error == "contended"
+    assert sorted(m["role"] for m in world.ok("GET", "/api/members")["items"]) == ["member", "owner"]
+    world.close()
+    table.reconnect()
+
+
+def test_an_owner_steps_down_by_themselves_and_then_may_not_undo_it(world: World) -> None:
+    token, user_id = newcomer(world)
+    world.ok("PATCH", f"/api/members/{user_id}", {"role": "owner"})
+    assert world.ok("PATCH", f"/api/members/{user_id}", {"role": "member"}, token)["role"] == "member"
+    assert world.call("PATCH", f"/api/members/{user_id}", {"role": "owner"}, token).status == 403
+
+
+def test_an_admin_takes_out_members_and_admins_and_no_owner(world: World) -> None:
+    admin, _ = newcomer(world, "admin")
+    other, other_id = newcomer(world, "admin", "Cy")
+    assert world.call("DELETE", f"/api/members/{world.me['user_id']}", token=admin).status == 403
+    assert world.call("DELETE", f"/api/members/{other_id}", token=admin).status == 200
+    assert world.call("GET", "/api/me", token=other).status == 404
+
+
+def test_open_links_are_listed_without_their_code_and_revoked(world: World, clock: Clock) -> None:
+    made = world.ok("POST", "/api/invitations", {"role": "admin", "max_uses": 2})
+    used = world.ok("POST", "/api/invitations", {})
+    world.ok("POST", "/api/invitations/accept", {"code": used["code"], "name": "Bob"}, "")
+    [listed] = world.ok("GET", "/api/invitations")["items"]
+    assert (listed["id"], listed["code"], listed["uses_left"]) == (made["id"], "", 2)
+    assert (listed["role"], listed["created_by"]) == ("admin", world.me["user_id"])
+    world.ok("DELETE", f"/api/invitations/{made['id']}")
+    assert world.call("DELETE", f"/api/invitations/{made['id']}").status == 404
+    assert world.call("POST", "/api/invitations/accept", {"code": made["code"], "name": "Di"}, "").status == 404
+    world.ok("POST", "/api/invitations", {})
+    clock.forward(8 * 24 * 3600)
+    assert world.ok("GET", "/api/invitations")["items"] == []
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda c: c[:-1], lambda c: c + "0", lambda c: c.replace("inv_", "mul_"), lambda _: "x"]
+)
+def test_an_invitations_code_must_be_exactly_right(world: World, spoil: Any) -> None:
+    code = world.ok("POST", "/api/invitations", {})["code"]
+    assert world.call("POST", "/api/invitations/accept", {"code": spoil(code), "name": "Di"}, "").status == 404
+    assert world.call("POST", "/api/invitations/accept", {"code": f" {code}\n", "name": "Di"}, "").status == 200
