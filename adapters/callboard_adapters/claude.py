@@ -17,9 +17,10 @@ from typing import Any
 from callboard_adapters import failures
 from callboard_adapters.base import FileWrite, Launch, Output, RunContext, Stop, Timer, TurnEnded
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.json_values import anthropic_usage, count
-from callboard_adapters.dialects.stream_json import StreamJson, user_message
+from callboard_adapters.dialects.json_values import anthropic_usage, count, word
+from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
+from callboard_adapters.dialects.stream_json_input import user_message
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
@@ -171,19 +172,16 @@ class ClaudeAdapter(StreamJsonAdapter):
     def usage(self) -> dict[str, TokenUsage]:
         """This run's tokens. On resume `modelUsage` and `total_cost_usd` are the whole session's and are not used."""
         results = self.reader.results
-        since = _per_model([r.get("model_usage_since_last_result") for r in results])
-        if since:
-            return since
-        if results and not self.resumed:
-            whole = _per_model([results[-1].get("modelUsage")])
-            if whole:
-                return whole
+        per_model = _per_model([r.get("model_usage_since_last_result") for r in results])
+        if not per_model and results and not self.resumed:
+            per_model = _per_model([results[-1].get("modelUsage")])
         stated = [anthropic_usage(r["usage"]) for r in results if isinstance(r.get("usage"), dict)]
-        if stated and stated[-1].tokens:
-            # Older CLIs count on from one result to the next, so the largest is the run's.
-            model = results[-1].get("model") or self.reader.model or "unknown"
-            return {model: max(stated, key=lambda u: u.tokens)}
-        return self.reader.usage_by_message()
+        # Older CLIs count on from one result to the next, so the largest is the run's.
+        whole = max(stated, key=lambda u: u.tokens, default=TokenUsage())
+        # The table knows of more than the total (interrupted turns, small helpers): with less, a field was renamed.
+        if whole.tokens > sum(u.tokens for u in per_model.values()):
+            return {word(results[-1].get("model")) or self.reader.model or "unknown": whole}
+        return per_model or self.reader.usage_by_message()
 
     # pieces of the command line --------------------------------------------------
 

@@ -23,8 +23,9 @@ from callboard_adapters import failures
 from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
 from callboard_adapters.dialects.json_values import count, flatten, uncached_usage
-from callboard_adapters.dialects.stream_json import StreamJson, user_message
+from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
+from callboard_adapters.dialects.stream_json_input import user_message
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
@@ -109,7 +110,9 @@ class _Reader(StreamJson):
 
     def tool_failed(self, block: dict[str, Any]) -> bool:
         """A command that failed is `is_error: false`; its exit code is the truth."""
-        raw = (block.get("_meta") or {}).get("rawResponse") or {}
+        meta = block.get("_meta")
+        raw = meta.get("rawResponse") if isinstance(meta, dict) else None
+        raw = raw if isinstance(raw, dict) else {}
         return super().tool_failed(block) or raw.get("exitCode") not in (None, 0) or bool(raw.get("signal"))
 
     def message_usage(self, usage: dict[str, Any]) -> TokenUsage:

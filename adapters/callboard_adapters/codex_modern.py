@@ -14,14 +14,21 @@ from callboard_adapters.codex_items import call_id_of, reasoning_text, tool_of
 from callboard_adapters.codex_shown import ALIVE, IDLE_WAIT, Shown, TurnEnd
 from callboard_adapters.codex_usage import RunUsage, turn_usage
 from callboard_adapters.dialects.json_rpc import Notification, method_key
+from callboard_adapters.dialects.json_values import flatten
 from callboard_adapters.messages import Message, MessageType
 
 _INTERRUPTED = frozenset({"interrupted", "cancelled", "canceled", "aborted"})
+_SAID_AT_THE_END = frozenset({"agentmessage", "reasoning", "plan", "exitedreviewmode"})
+_BEGINS_WITH = {"commandexecution": "command", "filechange": "changes", "mcptoolcall": "arguments"}
+_ENDS_WITH = {"commandexecution": "aggregatedOutput", "filechange": "changes", "mcptoolcall": "result"}
+"""The field of a tool's item that tells most: without it the whole item is shown."""
 _NOT_WORK = frozenset({"usermessage", "hookprompt", "subagentactivity", "enteredreviewmode"})
 _QUIET = (
     *("account/", "app/", "autoapprovalreview/", "command/", "externalagentconfig/", "fs/", "fuzzyfilesearch/"),
-    *("hook/", "item/", "mcpserver/", "model/", "modelprovider/", "process/", "project/", "rawresponseitem/"),
-    *("remotecontrol/", "serverrequest/", "skills/", "thread/", "turn/", "windows"),
+    *("hook/", "mcpserver/", "model/", "modelprovider/", "process/", "project/", "rawresponseitem/"),
+    *("item/agentmessage/", "item/autoapprovalreview/", "item/commandexecution/", "item/filechange/"),
+    *("item/mcptoolcall/", "item/plan/", "item/reasoning/", "item/tool/", "item/websearch/"),
+    *("remotecontrol/", "serverrequest/", "skills/", "thread/", "turn/diff/", "turn/moderation", "windows"),
 )
 """Notifications of today's protocol that show nothing: progress of something shown elsewhere, settings, bookkeeping."""
 
@@ -124,24 +131,35 @@ class ModernEvents:
         item = params["item"]
         tool = tool_of(item)
         if tool is not None:
-            return self._shown.tool_started(call_id_of(item), tool)
+            begun = self._shown.tool_started(call_id_of(item), tool)
+            known = self._has(item, _BEGINS_WITH)
+            return begun if known else [*begun, *self._shown.unheard_of("shape of a tool", item)]
         kind = method_key(str(item.get("type") or ""))
         if kind in _NOT_WORK:
             return ALIVE
         if kind == "contextcompaction":
             return [Message(MessageType.STATUS, "codex compacts the conversation", status="compacting")]
-        return self._shown.alive()
+        return self._shown.alive() if kind in _SAID_AT_THE_END else self._shown.unheard_of(f"item {kind!r}", item)
+
+    @staticmethod
+    def _has(item: dict[str, Any], fields: dict[str, str]) -> bool:
+        name = fields.get(method_key(str(item.get("type"))))
+        return name is None or name in item
 
     def _item_completed(self, params: dict[str, Any]) -> Sequence[Output]:
         item = params["item"]
         tool = tool_of(item)
         if tool is not None:
-            return self._shown.tool_ended(call_id_of(item), tool)
+            ended = self._shown.tool_ended(call_id_of(item), tool)
+            return ended if self._has(item, _ENDS_WITH) else [*ended, *self._shown.unheard_of("shape of a tool", item)]
         kind = method_key(str(item.get("type") or ""))
         if kind == "agentmessage":
-            return self._shown.text(str(item.get("text") or ""), item.get("phase"), call_id_of(item))
+            text = item["text"]
+            return self._shown.text(text if type(text) is str else flatten(text), item.get("phase"), call_id_of(item))
         if kind == "reasoning":
-            return self._shown.thinking(reasoning_text(item))
+            thought = reasoning_text(item)
+            known = thought or (type(item.get("summary")) is list and type(item.get("content")) in (list, type(None)))
+            return self._shown.thinking(thought) if known else self._shown.unheard_of("shape of a thought", item)
         if kind == "plan":
             return self._shown.thinking(str(item.get("text") or ""))
         if kind == "exitedreviewmode":

@@ -57,10 +57,14 @@ class Shown:
         self._partial.pop(item_id, None)
         if not text.strip() or self._again(item_id):
             return [Alive()]
+        # Pieces of another message whose end never came stand before this one, and are not the last word. Under no id,
+        # or a wrong one, they may be this message's own.
+        before = [whole for parts in self._partial.values() if (whole := "".join(parts)).strip() and whole not in text]
+        self._partial.clear()
         self._last = text
         if phase == "final_answer":
             self._final = text
-        return self._progress(Message(MessageType.TEXT, text))
+        return [*(Message(MessageType.TEXT, one) for one in before), *self._progress(Message(MessageType.TEXT, text))]
 
     def partial(self, item_id: str, delta: Any) -> Sequence[Output]:
         if isinstance(delta, str):

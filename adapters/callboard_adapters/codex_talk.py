@@ -6,6 +6,7 @@ initialize ─▶ initialized ─▶ thread/resume ──rejected, unreadable, t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from callboard_adapters.codex_requests import Answers
 from callboard_adapters.codex_shown import ALIVE, TurnEnd
 from callboard_adapters.codex_turn import Turn
 from callboard_adapters.codex_usage import RunUsage
-from callboard_adapters.dialects.json_rpc import Answer, JsonRpc, Notification, RpcError, ServerRequest
+from callboard_adapters.dialects.json_rpc import Answer, JsonRpc, Notification, RpcError, ServerRequest, Stray
 from callboard_adapters.messages import Message, MessageType
 
 MAX_RESUME_LINE = 32 << 20
@@ -27,7 +28,7 @@ NOTICE = (
     "of your answer, and rely on what is in the working folder.\n\n---\n\n"
 )
 _CLIENT = {"name": "callboard", "title": "Callboard", "version": "0.1.0"}
-_SHOWN, _SAID = 200, 1000  # characters of a message that fits nothing; different warnings remembered
+_SHOWN, _SAID = 4000, 1000  # characters of a message that fits nothing; different warnings remembered
 _PROBE = 60.0  # seconds of silence in a turn, no tool running, before the thread is asked whether it is still at work
 _GONE = ("no rollout found", "not found", "invalid thread id", "unknown thread", "no such thread")
 _SANDBOXES = {"danger-full-access": "dangerFullAccess", "workspace-write": "workspaceWrite", "read-only": "readOnly"}
@@ -110,7 +111,7 @@ class Conversation:
             reply, message = self.answers.answer(incoming)
             outputs = [Reply(reply), Alive() if message is None else message]
         elif incoming is not None:
-            outputs = self._once(incoming.why, "warn", incoming.message)
+            outputs = self._stray(incoming)
         if self.rpc.parser.has_notices:
             outputs = [*self.rpc.notices(), *outputs]
         return self._check_end(outputs)
@@ -257,14 +258,19 @@ class Conversation:
         self._active = True
         return ALIVE if self.turn is None else self.turn.receive(note)
 
-    def _once(self, text: str, level: str, more: dict[str, Any] | None = None) -> Sequence[Output]:
+    def _once(self, text: str, level: str) -> Sequence[Output]:
         """A log message, the first time this `text` comes; codex repeats some warnings with every request."""
         if text in self._said:
             return ALIVE
         if len(self._said) < _SAID:
             self._said.add(text)
-        shown = f"{text}: {str(more)[:_SHOWN]}" if more is not None else text
-        return [Message(MessageType.LOG, redact.diagnostic(shown), level=level)]
+        return [Message(MessageType.LOG, redact.diagnostic(text), level=level)]
+
+    def _stray(self, stray: Stray) -> Sequence[Output]:
+        level = "debug" if stray.why in self._said else "warn"
+        self._said.add(stray.why)
+        shown = json.dumps(stray.message, ensure_ascii=False, default=str)[:_SHOWN]
+        return [Message(MessageType.LOG, redact.diagnostic(f"{stray.why}: {shown}"), level=level)]
 
     def _check_end(self, outputs: Sequence[Output]) -> Sequence[Output]:
         if self._over or self.turn is None or self.turn.shown.end is None:

@@ -120,7 +120,10 @@ class Turn:
             return True
         if self.id or turn_id in self._old:
             return False
-        # Nobody told the id: the first turn that is not an old one is ours.
+        # Nobody told the id: the first turn at work that is not an old one is ours. A resumed thread's bill is repeated
+        # after the request, under the turn before.
+        if note.key == _TOKENS:
+            return False
         self.id = turn_id
         return True
 

@@ -237,7 +237,8 @@ class CopilotAdapter(Adapter):
         rejected = self.gone and status is RunStatus.FAILED
         return Outcome(
             status,
-            output=self.stream.answer or ("" if status is RunStatus.COMPLETED else self.stream.partial),
+            # Deltas without their whole message: the process was ended, or a version names it otherwise.
+            output=self.stream.answer or self.stream.partial,
             error=error,
             failure=failure,
             session_id="" if rejected else self.stream.session_id,
@@ -255,7 +256,8 @@ class CopilotAdapter(Adapter):
             return RunStatus.ABORTED, error, FailureDetail(FailureReason.PROCESS, error)
         if not stream.events:
             return RunStatus.FAILED, *self._silent(exit)
-        code = stream.result.get("exitCode") if stream.result is not None else exit.code
+        code = stream.exit_code
+        code = exit.code if code is None else code
         if (stream.result is not None or stream.idle) and code == 0:
             return RunStatus.COMPLETED, "", None
         said = f"; copilot stderr: {exit.stderr_tail}" if exit.stderr_tail else ""

@@ -98,6 +98,13 @@ class CopilotStream:
             outputs += self._unheard_of(f"shape of event {kind!r}", event)
         return outputs
 
+    @property
+    def exit_code(self) -> int | None:
+        """What the CLI says that it will exit with; it exits with the same."""
+        code = (self.result or {}).get("exitCode")
+        code = int(code) if isinstance(code, str) and code.isascii() and code.isdecimal() and len(code) < 4 else code
+        return code if type(code) is int else None
+
     # what the agent says ---------------------------------------------------------------
 
     def _turn_start(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
@@ -121,6 +128,9 @@ class CopilotStream:
         content = flatten(data.get("content"))
         calls = [c for c in data.get("toolRequests") or () if isinstance(c, dict)]
         outputs: list[Output] = [*self._go_on()]
+        if data.get("content") is None:
+            content = "" if parent else self.partial
+            outputs += [] if "content" in data else self._unheard_of("shape of a message", event)
         thought = flatten(data.get("reasoningText"))
         if thought and not self._thoughts:
             outputs.append(Message(MessageType.THINKING, thought, parent_call_id=parent))
@@ -136,6 +146,8 @@ class CopilotStream:
             elif content:
                 self.answer = content
         for call in calls:
+            if not ("name" in call and "arguments" in call):
+                outputs += self._unheard_of("shape of a tool call", call)
             outputs += self._tool(str(call.get("toolCallId") or ""), call.get("name"), call.get("arguments"), parent)
         self.usage.message(data)
         return outputs or _ALIVE
@@ -181,16 +193,17 @@ class CopilotStream:
             said = f"Error: {error['message']}"
         # A command that exits 3 counts as a success of the tool; whoever reads the run wants to know.
         code = shell.get("exitCode") if isinstance(shell, dict) else None
-        return [
-            Message(
-                MessageType.TOOL_RESULT,
-                tool=str(data.get("toolName") or ""),
-                call_id=str(data.get("toolCallId") or ""),
-                parent_call_id=_parent(event, data),
-                output=flatten(said),
-                status="failed" if failed or code not in (None, 0) else "completed",
-            )
-        ]
+        ended = Message(
+            MessageType.TOOL_RESULT,
+            tool=str(data.get("toolName") or ""),
+            call_id=str(data.get("toolCallId") or ""),
+            parent_call_id=_parent(event, data),
+            output=flatten(said),
+            status="failed" if failed or code not in (None, 0) else "completed",
+        )
+        if said is None:
+            return [ended, *self._unheard_of("shape of a tool's end", event)]
+        return [ended]
 
     # trouble -------------------------------------------------------------------------------
 

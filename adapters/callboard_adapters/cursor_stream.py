@@ -20,6 +20,7 @@ LINGERS = 0.5  # seconds the process gets after its last word; it is known to st
 _PREFIX = re.compile(rb"\s*std(?:out|err)\s*[:=]?\s*(?=\{)", re.IGNORECASE)  # some wrappers name the pipe on each line
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
 _ALIVE: tuple[Output, ...] = (Alive(),)
+_UNUSUAL = (AttributeError, KeyError, TypeError, ValueError)
 _FAILED = frozenset({"error", "failure", "rejected", "permissionDenied", "timeout", "aborted"})
 _ALIASES = {
     "input": ("inputTokens", "input_tokens"),
@@ -84,7 +85,7 @@ class CursorStream:
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:
             outputs += handler(event) if handler else self._unheard_of(f"event {kind!r}", event)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except _UNUSUAL:
             outputs += self._unheard_of(f"shape of event {kind!r}", event)
         return outputs
 
@@ -110,18 +111,29 @@ class CursorStream:
         return self._unheard_of(f"system event {subtype!r}", event)
 
     def _assistant(self, event: dict[str, Any]) -> Sequence[Output]:
+        content = event["message"]["content"]
+        if type(content) is str:
+            content = [{"type": "text", "text": content}]
+        if type(content) not in (list, type(None)):
+            return self._unheard_of("shape of a message", event)
         outputs: list[Output] = []
-        for block in event["message"].get("content") or ():
-            kind = block.get("type")
-            if kind in ("text", "output_text"):
-                outputs += self._say(flatten(block.get("text")))
-            elif kind == "thinking":
-                outputs.append(Message(MessageType.THINKING, flatten(block.get("thinking") or block.get("text"))))
-            elif kind == "tool_use":
-                outputs += self._start(flatten(block.get("id")), flatten(block.get("name")), block.get("input"))
-            else:
-                outputs += self._unheard_of(f"content block {kind!r}", block)
+        for block in content or ():
+            try:
+                outputs += self._block(block)
+            except _UNUSUAL:  # the other blocks still count
+                outputs += self._unheard_of("shape of a content block", block)
         return outputs or _ALIVE
+
+    def _block(self, block: dict[str, Any]) -> Sequence[Output]:
+        kind = block.get("type")
+        if kind in ("text", "output_text"):
+            return self._say(flatten(block["text"]))
+        if kind == "thinking":
+            thought = flatten(block["thinking"] if "thinking" in block else block["text"])
+            return [Message(MessageType.THINKING, thought)] if thought else ()
+        if kind == "tool_use":
+            return self._start(flatten(block.get("id")), flatten(block.get("name")), block.get("input"))
+        return self._unheard_of(f"content block {kind!r}", block)
 
     def _thought(self, event: dict[str, Any]) -> Sequence[Output]:
         subtype = event.get("subtype")
@@ -131,7 +143,7 @@ class CursorStream:
             return _ALIVE
         if subtype != "delta":
             return self._unheard_of(f"thinking event {subtype!r}", event)
-        text = flatten(event.get("text"))
+        text = flatten(event["text"])
         if not text:
             return _ALIVE
         if not self._thinking and self._thought_before:

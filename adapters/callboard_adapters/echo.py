@@ -13,8 +13,8 @@ from typing import Any
 
 from callboard_adapters.base import Launch
 from callboard_adapters.capabilities import ArgMode, Capabilities, PromptVia, Timeouts, UsageVia
-from callboard_adapters.dialects.stream_json import user_message
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
+from callboard_adapters.dialects.stream_json_input import user_message
 from callboard_adapters.messages import TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
 

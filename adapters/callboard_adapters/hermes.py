@@ -50,7 +50,7 @@ class _Hermes(AcpClient):
         """Its own word for which session this is. After a compression the id changes and the lineage names the old."""
         provenance = mapping(mapping(mapping(fields.get("_meta")).get("hermes")).get("sessionProvenance"))
         opened = first_text((fields.get("sessionId"), provenance.get("acpSessionId"))) or self.ask.resume
-        known = {opened, *(provenance.get(key) for key in _LINEAGE)}
+        known = [opened, *(provenance.get(key) for key in _LINEAGE)]
         return opened if self.ask.resume in known else ""
 
     def takes_remote_mcp(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, SessionId, TurnEnded, TurnResumed, Usage
-from callboard_adapters.dialects.json_values import count, flatten
+from callboard_adapters.dialects.json_values import count, flatten, word
 from callboard_adapters.dialects.ndjson import LineParser
 from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage
 from callboard_adapters.pi_markup import MarkupFilter, without_markup
@@ -31,6 +31,13 @@ _QUIET = frozenset(
         "thinking_level_changed",
     }
 )
+_QUIET_PARTS = frozenset(
+    {
+        *("start", "done", "error", "text_start", "thinking_start", "thinking_end"),
+        *("toolcall_start", "toolcall_delta", "toolcall_end"),  # told by `tool_execution_start`
+    }
+)
+_BLOCKS = frozenset({"text", "thinking", "toolCall", "image"})
 
 
 class PiStream:
@@ -48,7 +55,7 @@ class PiStream:
         self.ended = False  # `agent_end` was the last word
         self.usage: dict[str, TokenUsage] = {}
         self._marks = MarkupFilter()
-        self._streamed = {"text": 0, "thinking": 0}  # characters of the current message already told
+        self._streamed: dict[str, list[str]] = {"text": [], "thinking": []}  # of the current message, already told
         self._counted = False  # the current turn's tokens are in `usage`
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
@@ -114,17 +121,17 @@ class PiStream:
         kind = part["type"]
         if kind == "text_delta":
             delta = flatten(part["delta"])
-            self._streamed["text"] += len(delta)
+            self._streamed["text"].append(delta)
             shown = self._marks.feed(delta)
             return [Message(MessageType.TEXT, shown)] if shown else _ALIVE
         if kind == "thinking_delta":
             delta = flatten(part["delta"])
-            self._streamed["thinking"] += len(delta)
+            self._streamed["thinking"].append(delta)
             return [Message(MessageType.THINKING, delta)] if delta else _ALIVE
         if kind == "text_end":
             rest = self._marks.flush()
             return [Message(MessageType.TEXT, rest)] if rest else _ALIVE
-        return _ALIVE
+        return _ALIVE if kind in _QUIET_PARTS else self._unheard_of(f"part {kind!r} of a message", part)
 
     def _message_end(self, event: dict[str, Any]) -> Sequence[Output]:
         """The whole message: what its deltas did not tell (renamed, or lost) is told now."""
@@ -135,29 +142,42 @@ class PiStream:
         rest = self._marks.flush()
         if rest:
             outputs.append(Message(MessageType.TEXT, rest))
+        self.answer = without_markup("".join(self._streamed["text"]))
         for kind, told, show in (
             ("thinking", MessageType.THINKING, str),
             ("text", MessageType.TEXT, without_markup),
         ):
-            missing = _joined(message, kind)[self._streamed[kind] :]
+            missing = _rest(_joined(message, kind), "".join(self._streamed[kind]))
             if missing and show(missing):
                 outputs.append(Message(told, show(missing)))
-        self._streamed = {"text": 0, "thinking": 0}
+        for block in _blocks(message):
+            if block.get("type") not in _BLOCKS:
+                outputs += self._unheard_of(f"content block {block.get('type')!r}", block)
+        self._streamed = {"text": [], "thinking": []}
         self._marks = MarkupFilter()
+        self._note_end(message)
         self._count(message, outputs)
         return outputs or _ALIVE
 
+    def _note_end(self, message: dict[str, Any]) -> None:
+        """How the turn's message ended. It is told twice, with the message and with the turn."""
+        self.stop_reason = word(message.get("stopReason")) or self.stop_reason
+        error = flatten(message.get("errorMessage"))
+        if error or self.stop_reason in ("error", "aborted"):
+            self.turn_error = error or f"the turn ended with {self.stop_reason}"
+        if self.stop_reason in ("stop", "length"):
+            self.turn_open = False
+        said = without_markup(_joined(message, "text"))
+        called = any(b.get("type") == "toolCall" for b in _blocks(message))
+        self.answer = "" if called else said or self.answer
+
     def _turn_end(self, event: dict[str, Any]) -> Sequence[Output]:
+        self.turn_open = False
         message = event["message"]
         outputs: list[Output] = []
-        self.turn_open = False
-        self.stop_reason = str(message.get("stopReason") or "")
+        self._note_end(message)
         self._count(message, outputs)  # where no `message_end` came before
-        called = any(b.get("type") == "toolCall" for b in _blocks(message))
-        self.answer = "" if called else without_markup(_joined(message, "text"))
-        if self.stop_reason in ("error", "aborted"):
-            self.turn_error = str(message.get("errorMessage") or f"the turn ended with {self.stop_reason}")
-        elif self.stop_reason == "length":
+        if self.stop_reason == "length":
             outputs.append(Message(MessageType.LOG, "the answer was cut off at the model's output limit", level="warn"))
         return outputs or _ALIVE
 
@@ -168,27 +188,26 @@ class PiStream:
 
     def _tool_start(self, event: dict[str, Any]) -> Sequence[Output]:
         given = event.get("args")
-        return [
-            Message(
-                MessageType.TOOL_USE,
-                tool=str(event.get("toolName") or ""),
-                call_id=str(event.get("toolCallId") or ""),
-                input=given if isinstance(given, dict) else {"input": given},
-            )
-        ]
+        use = Message(
+            MessageType.TOOL_USE,
+            tool=str(event.get("toolName") or ""),
+            call_id=str(event.get("toolCallId") or ""),
+            input=given if isinstance(given, dict) else {"input": given},
+        )
+        known = "toolName" in event and "args" in event
+        return [use] if known else [use, *self._unheard_of("shape of a tool's start", event)]
 
     def _tool_end(self, event: dict[str, Any]) -> Sequence[Output]:
         result = event.get("result")
         content = result.get("content") if isinstance(result, dict) and "content" in result else result
-        return [
-            Message(
-                MessageType.TOOL_RESULT,
-                tool=str(event.get("toolName") or ""),
-                call_id=str(event.get("toolCallId") or ""),
-                output=flatten(content),
-                status="failed" if event.get("isError") else "completed",
-            )
-        ]
+        ended = Message(
+            MessageType.TOOL_RESULT,
+            tool=str(event.get("toolName") or ""),
+            call_id=str(event.get("toolCallId") or ""),
+            output=flatten(content),
+            status="failed" if event.get("isError") else "completed",
+        )
+        return [ended] if "result" in event else [ended, *self._unheard_of("shape of a tool's end", event)]
 
     def _retry_start(self, event: dict[str, Any]) -> Sequence[Output]:
         delay = event.get("delayMs")
@@ -256,6 +275,11 @@ class PiStream:
         self._unknown.add(what)
         shown = json.dumps(value, ensure_ascii=False, default=str)[:_UNKNOWN_SHOWN]
         return [Message(MessageType.LOG, f"unknown {what}: {shown}", level=level)]
+
+
+def _rest(whole: str, told: str) -> str:
+    """What of a message was not told yet; all of it where the pieces that were told are not its beginning."""
+    return whole[len(told) :] if whole.startswith(told) else whole
 
 
 def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

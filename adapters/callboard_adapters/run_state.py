@@ -14,6 +14,14 @@ _WORDS = tuple(one.name for one in fields(Message) if one.type == "str")
 and one such event must not cost the run."""
 
 
+def in_words(message: Message) -> Message:
+    """The same message, with text in every field that promises text."""
+    for name in _WORDS:
+        if type(getattr(message, name)) is not str:
+            setattr(message, name, flatten(getattr(message, name)))
+    return message
+
+
 @dataclass(slots=True)
 class RunState:
     """`lines` and `bytes` are of the processes that have ended."""
@@ -27,8 +35,5 @@ class RunState:
 
     def say(self, message: Message, now: float) -> bool:
         """Pass a message on; True when the clocks must be looked at."""
-        for name in _WORDS:
-            if type(getattr(message, name)) is not str:
-                setattr(message, name, flatten(getattr(message, name)))
-        self.stream.put(message)
+        self.stream.put(in_words(message))
         return self.watchdogs.message(message, now)

@@ -27,6 +27,7 @@ from callboard_adapters.messages import Message
 from callboard_adapters.options import ExecOptions
 from callboard_adapters.process.framing import LineFramer
 from callboard_adapters.process.probe import parse_version
+from callboard_adapters.run_state import in_words
 
 
 def context(adapter: type[Adapter], recording: Recording) -> RunContext:
@@ -113,7 +114,7 @@ class PureRun:
             if self.stopped:
                 return
             if isinstance(output, Message):
-                self.messages.append(output)
+                self.messages.append(in_words(output))
             elif isinstance(output, TurnEnded | TurnResumed):
                 self.turn_ended = isinstance(output, TurnEnded)
             elif isinstance(output, Stop):

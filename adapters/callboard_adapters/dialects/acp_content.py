@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callboard_adapters.dialects.acp_offer import mapping, text
+from callboard_adapters.dialects.json_values import flatten
 
 
 def content_text(content: Any) -> str:
@@ -19,8 +20,8 @@ def content_text(content: Any) -> str:
     if isinstance(said, str):
         return said
     kind = text(content.get("type"))
-    if kind == "content":
-        return content_text(content.get("content"))
+    if kind == "text":
+        return flatten(said)
     if kind == "diff":
         return _diff(content)
     if kind == "terminal":
@@ -30,7 +31,21 @@ def content_text(content: Any) -> str:
         return text(resource.get("text")) or f"[{text(resource.get('uri')) or 'resource'}]"
     if kind == "resource_link":
         return f"[{text(content.get('uri')) or text(content.get('name')) or 'link'}]"
+    inside = content_text(content.get("content"))  # a wrapper under another name
+    if inside or kind == "content":
+        return inside
     return f"[{' '.join(p for p in (kind, text(content.get('mimeType'))) if p)}]" if kind else ""
+
+
+def says_nothing(content: Any) -> bool:
+    """Whether there are no words in it, in a shape we know. A terminal's output comes as the call's result."""
+    if isinstance(content, list):
+        return all(map(says_nothing, content))
+    if not isinstance(content, dict):
+        return not content
+    if content.get("type") == "terminal" or content.get("text") == "":
+        return True
+    return "content" in content and says_nothing(content["content"])
 
 
 def _diff(block: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from callboard_adapters.base import Alive, Output, Timer
-from callboard_adapters.dialects.acp_content import content_text
+from callboard_adapters.dialects.acp_content import content_text, says_nothing
 from callboard_adapters.dialects.acp_offer import first_text, mapping, text
 from callboard_adapters.dialects.json_rpc import method_key
 from callboard_adapters.messages import Message, MessageType
@@ -48,6 +48,7 @@ class Call:
     said_so_far: str = ""  # content text of the frames before the end
     status: str = ""  # completed or failed
     shown: bool = False
+    shown_with: str = ""  # what had been said when it was shown: its input, not its result
     tool: str = ""
 
 
@@ -92,11 +93,18 @@ class Tools:
         return [output for call in list(self._calls.values()) for output in self._show(call)]
 
     def close(self, why: str) -> list[Output]:
-        """End every call that still runs: nothing will be said about it any more."""
+        """End every call that still runs: nothing will be said about it any more. What it had said is kept."""
         outputs: list[Output] = []
         for call in list(self._calls.values()):
-            outputs += self._end(call, {"content": why}, "failed")
+            is_output = self.announces is not Announces.STREAMED_INPUT and call.said_so_far != call.shown_with
+            said = f"{call.said_so_far}\n" if is_output else ""
+            outputs += self._end(call, {"content": f"{said}{why}"}, "failed")
         return outputs
+
+    def knows(self, update: dict[str, Any]) -> bool:
+        """Whether the call of a frame was announced before."""
+        call_id = _call_id(update)
+        return call_id in self._calls or call_id in self._over
 
     # the parts -------------------------------------------------------------------
 
@@ -113,7 +121,7 @@ class Tools:
                 call.input = _as_object(given) or {"text": given}
                 return
         if not over:  # the content of the last frame is the result
-            call.said_so_far = content_text(update.get("content")) or call.said_so_far
+            call.said_so_far = _shown(update) or call.said_so_far
 
     def _is_known(self, call: Call) -> bool:
         if call.input is not None:
@@ -126,7 +134,7 @@ class Tools:
     def _show(self, call: Call) -> list[Output]:
         if call.shown:
             return []
-        call.shown = True
+        call.shown, call.shown_with = True, call.said_so_far
         call.tool = self._namer(call.title, call.kind, call.name) or "tool"
         if call.input is None:
             call.input = _as_object(call.said_so_far) or _worded(call.said_so_far) or _worded_title(call.title)
@@ -176,12 +184,20 @@ def _worded_title(title: str) -> dict[str, Any] | None:
     return {"text": title} if ":" in title or " " in title.strip() else None
 
 
+def _shown(update: dict[str, Any]) -> str:
+    """The content as text; as JSON where it has a shape nobody has seen."""
+    content = update.get("content")
+    if says_nothing(content):
+        return ""
+    return content_text(content) or json.dumps(content, ensure_ascii=False, default=str)
+
+
 def _output(update: dict[str, Any]) -> str:
     """The result as text: the raw one where it is text, else the shown content, else the raw one as JSON."""
     raw = next((update[k] for k in ("rawOutput", "output", "raw_output") if update.get(k) is not None), None)
     if isinstance(raw, str) and raw:
         return raw
-    shown = content_text(update.get("content"))
+    shown = content_text(update.get("content")) if raw else _shown(update)
     if shown or raw is None or raw == "":
         return shown
     return json.dumps(raw, ensure_ascii=False, default=str)

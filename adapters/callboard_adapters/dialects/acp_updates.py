@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, Usage
-from callboard_adapters.dialects.acp_content import content_text
+from callboard_adapters.dialects.acp_content import content_text, says_nothing
 from callboard_adapters.dialects.acp_offer import SessionOffer, mapping, objects, text
 from callboard_adapters.dialects.acp_tools import Tools
 from callboard_adapters.dialects.acp_usage import UsageBook
@@ -22,6 +22,14 @@ _UNKNOWN_SHOWN = 4000  # characters of an update nobody knows yet
 _TICKS = 10**10  # per US dollar
 _ALIVE: tuple[Output, ...] = (Alive(),)
 _MOVES = Alive(progress=True)
+_SAID_WITH = frozenset({"content", "rawOutput", "raw_output", "output"})
+_FRAME = frozenset(
+    {
+        *("sessionUpdate", "type", "toolCallId", "tool_call_id", "id", "status", "title", "kind", "name"),
+        *("rawInput", "raw_input", "input", "parameters", "locations", "_meta"),
+    }
+)
+"""Fields of a tool's frame besides its output."""
 
 
 class Updates:
@@ -63,7 +71,7 @@ class Updates:
         kind, update = self._open(params)
         handler = self._handlers.get(kind)
         if handler is None:
-            return self.unheard_of(f"update {kind!r}", update)
+            return self.unheard_of(f"update {kind!r}", update or params)
         return handler(update)
 
     @property
@@ -117,7 +125,7 @@ class Updates:
     def _message(self, update: dict[str, Any]) -> Sequence[Output]:
         said = content_text(update.get("content"))
         if not said:
-            return _ALIVE
+            return self._empty(update)
         self.seen += 1
         self._said.append(said)
         return [Message(MessageType.TEXT, said)]
@@ -125,9 +133,14 @@ class Updates:
     def _thought(self, update: dict[str, Any]) -> Sequence[Output]:
         said = content_text(update.get("content"))
         if not said:
-            return _ALIVE
+            return self._empty(update)
         self.seen += 1
         return [Message(MessageType.THINKING, said)]
+
+    def _empty(self, update: dict[str, Any]) -> Sequence[Output]:
+        """A chunk without a word: empty, or in a shape nobody has seen."""
+        known = "content" in update and says_nothing(update["content"])
+        return _ALIVE if known else self.unheard_of("shape of a chunk", update)
 
     def _tool_call(self, update: dict[str, Any]) -> Sequence[Output]:
         self.seen += 1
@@ -137,8 +150,14 @@ class Updates:
         return self.tools.frame(update)
 
     def _tool_update(self, update: dict[str, Any]) -> Sequence[Output]:
+        if not self.tools.knows(update):
+            return self._tool_call(update)  # its beginning was not told
         self.seen += 1
-        return self.tools.frame(update)
+        outputs = self.tools.frame(update)
+        ended = any(type(o) is Message and o.type is MessageType.TOOL_RESULT for o in outputs)
+        if ended and not _SAID_WITH.intersection(update) and not _FRAME.issuperset(update):
+            outputs += self.unheard_of("shape of a tool's end", update)
+        return outputs
 
     def _usage(self, update: dict[str, Any]) -> Sequence[Output]:
         # `used` and `size` are the context window's, not the bill's.

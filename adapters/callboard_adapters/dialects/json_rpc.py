@@ -20,6 +20,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+_FRAME = ("jsonrpc", "id", "method")
 _MAX_ID_DIGITS = 15  # longer ids are never ours, and int() refuses very long ones
 
 
@@ -135,7 +136,8 @@ class JsonRpc:
                 return Stray("an answer that nobody waits for" if settled else "neither method nor result", message)
         params = message.get("params")
         if type(params) is not dict:
-            params = {}
+            # Whatever it is called or made of: nothing a server says is dropped.
+            params = {k: v for k, v in message.items() if k not in _FRAME and v is not None}
         if message.get("id") is None:
             return Notification(method, self._key(method), params)
         return ServerRequest(message["id"], method, self._key(method), params)

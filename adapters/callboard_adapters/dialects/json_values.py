@@ -21,10 +21,17 @@ def flatten(content: Any) -> str:
 
 def error_text(event: dict[str, Any]) -> str:
     """The sentence in an `error` event or an `error` field, whatever its nesting."""
-    error = event.get("error", event)
+    error = event.get("error")
+    if error is None:
+        error = event  # renamed: whatever it says stands somewhere in the event
     if isinstance(error, dict):
-        error = error.get("message") or error.get("type") or error
+        error = error.get("message") or (error["type"] if set(error) == {"type"} else error)
     return flatten(error)
+
+
+def word(value: Any) -> str:
+    """A name or an id where one is expected, "" for anything that is no string."""
+    return value if type(value) is str else ""
 
 
 def anthropic_usage(usage: dict[str, Any]) -> TokenUsage:
@@ -46,5 +53,7 @@ def uncached_usage(usage: dict[str, Any]) -> TokenUsage:
 
 
 def count(value: Any) -> int:
-    """A token count; whatever is not a number ≥ 0 is 0."""
+    """A token count; whatever is not a number ≥ 0, or the digits of one, is 0."""
+    if type(value) is str and value.isascii() and value.isdecimal() and len(value) < 16:
+        value = int(value)
     return int(value) if isinstance(value, int | float) and value == value and 0 <= value < 2**53 else 0

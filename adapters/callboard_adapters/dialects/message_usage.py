@@ -15,11 +15,17 @@ class MessageUsage:
     def __init__(self) -> None:
         self._latest: dict[str, tuple[str, TokenUsage]] = {}
         self._total: dict[str, TokenUsage] = {}
-        self._events = 0
+        self._events = 0  # of messages without an id
+        self._nameless: tuple[str, TokenUsage] | None = None
 
-    def note(self, message_id: str | None, model: str, usage: TokenUsage) -> bool:
-        """Count a message's usage once, whatever number of events repeats it. True when it was news."""
-        self._events += 1
+    def note(self, message_id: str, model: str, usage: TokenUsage) -> bool:
+        """Count a message's usage once, whatever number of events repeats it. True when it was news.
+
+        Without an id the same numbers twice in a row are one message told twice: the next call sends more.
+        """
+        if not message_id and self._nameless != (model, usage):
+            self._nameless = (model, usage)
+            self._events += 1
         key = message_id or f"#{self._events}"
         old = self._latest.get(key)
         if old == (model, usage):

@@ -23,6 +23,7 @@ EXIT_GRACE = 5.0  # seconds between the last step and an exit; a healthy CLI nee
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
 _TICKS = 10**10  # per US dollar
 _ALIVE: tuple[Output, ...] = (Alive(),)
+_RUNNING = ("pending", "running")
 _FINAL = frozenset({"stop", "length", "content-filter", "end_turn"})
 """Finish reasons after which the CLI says no more by itself. On `unknown` some versions go on: the end tells."""
 
@@ -144,10 +145,14 @@ class RunJson:
                     input=given if isinstance(given, dict) else {"input": given},
                 )
             )
+            if not ("tool" in part and "input" in state):
+                outputs += self._unheard_of("shape of a tool call", event)
         status = state.get("status")
-        if status in ("completed", "error"):
+        # Under another word for the end the result is there all the same.
+        ended = status not in _RUNNING and bool(state.get("error") or state.get("output") is not None)
+        if status in ("completed", "error") or ended:
             self.silent_after_tool = True
-            failed = status == "error"
+            failed = status == "error" or bool(state.get("error"))
             said = state.get("error") if failed and state.get("error") else state.get("output")
             outputs.append(
                 Message(
@@ -158,6 +163,8 @@ class RunJson:
                     status="failed" if failed else "completed",
                 )
             )
+            if said is None:
+                outputs += self._unheard_of("shape of a tool's end", event)
         return outputs
 
     def _step_finish(self, event: dict[str, Any]) -> Sequence[Output]:
@@ -169,6 +176,8 @@ class RunJson:
         self._tokens = self._tokens + used
         step.anything = step.anything or bool(used.tokens or used.cost_usd_ticks) or _total(part) > 0
         outputs: list[Output] = [Usage(self.usage())] if used.tokens or used.cost_usd_ticks else [Alive()]
+        if not isinstance(part.get("tokens"), dict):
+            outputs += self._unheard_of("shape of a step's end", event)
         if step.reason == "error":
             return outputs
         if not step.wants_more and step.anything:

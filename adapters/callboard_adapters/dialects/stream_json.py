@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, TurnResumed, Usage
-from callboard_adapters.dialects.json_values import anthropic_usage, error_text, flatten
+from callboard_adapters.dialects.json_values import anthropic_usage, error_text, flatten, word
 from callboard_adapters.dialects.message_usage import MessageUsage
 from callboard_adapters.dialects.ndjson import LineParser
+from callboard_adapters.dialects.stream_json_input import encode
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
@@ -27,6 +28,9 @@ SYNTHETIC = "<synthetic>"
 _TEXT, _THINKING, _LOG = MessageType.TEXT, MessageType.THINKING, MessageType.LOG
 _QUIET_SYSTEM = frozenset({"init", "status", "thinking_tokens", "compact_boundary", "hook_started", "hook_response"})
 _BACKGROUND_OVER = frozenset({"completed", "failed"})
+_UNUSUAL = (AttributeError, KeyError, TypeError, ValueError)
+_OF_THE_USER = frozenset({"text", "image", "document"})  # what the CLI tells the model by itself
+_OF_A_RESULT = frozenset({"type", "tool_use_id", "is_error", "content", "cache_control", "_meta"})
 
 
 class StreamJson:
@@ -47,7 +51,7 @@ class StreamJson:
         self.background: dict[str, str] = {}  # id → what it does, still running
         self.dropped: list[str] = []  # background work that was killed
         self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
-        self._answer_id: str | None = None
+        self._answer_id = ""
         self._usage = MessageUsage()
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
@@ -74,8 +78,10 @@ class StreamJson:
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:
             outputs = handler(event) if handler else self._unheard_of(f"event {kind!r}", event)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except _UNUSUAL:
             outputs = self._unheard_of(f"shape of event {kind!r}", event)
+        if not self.session_id and word(event.get("session_id")):
+            outputs = [*self._session(event), *outputs]  # whoever says it first
         if self.parser.has_notices:
             return [*self.parser.notices(), *outputs]
         return outputs
@@ -88,93 +94,113 @@ class StreamJson:
         outputs: list[Output] = []
         if self.results and not parent:
             outputs.append(TurnResumed())
-        model = message.get("model") or ""
         own_words = self.own_words(event, message)
         if own_words is not None:
             return [*outputs, *self._own_words(event, message, own_words)]
-        content = message.get("content")
-        if type(content) is str:
-            content = [{"type": "text", "text": content}]
-        self._blocks(content, parent, message.get("id"), outputs)
-        if not parent and message.get("stop_reason"):
-            self.stop_reason = message["stop_reason"]
+        if not parent:
+            self.api_status, self.api_code, self.api_text = None, None, ""  # the provider answers again
+        message_id = word(message.get("id"))
+        outputs += self._content(message, parent, message_id)
+        if not parent:
+            self.stop_reason = word(message.get("stop_reason")) or self.stop_reason
         usage = message.get("usage")
-        if usage and self._usage.note(message.get("id"), model, self.message_usage(usage)):
+        if type(usage) is dict and self._usage.note(message_id, word(message.get("model")), self.message_usage(usage)):
             outputs.append(Usage(self.usage_by_message()))
         return outputs
 
-    def _blocks(self, content: Any, parent: str, message_id: str | None, outputs: list[Output]) -> None:
-        for block in content or ():
-            kind = block["type"]
-            if kind == "text":
-                text = flatten(block["text"])
-                if text:
-                    outputs.append(Message(_TEXT, text, parent_call_id=parent))
-                    if not parent:
-                        self._note_answer(text, message_id)
-            elif kind == "thinking":
-                # The text is in `thinking`; an early reading of the protocol looked in `text` and lost it.
-                thought = flatten(block.get("thinking") or block.get("text"))
-                if thought:
-                    outputs.append(Message(_THINKING, thought, parent_call_id=parent))
-            elif kind == "tool_use" or kind.endswith("_tool_use"):
-                outputs.append(
-                    Message(
-                        MessageType.TOOL_USE,
-                        tool=block.get("name") or kind,
-                        call_id=block.get("id") or "",
-                        parent_call_id=parent,
-                        input=_mapping(block.get("input")),
-                    )
-                )
-                if not parent:
-                    self.answer = ""
-            elif kind.endswith("tool_result"):
-                outputs.append(self._tool_result(block, parent))
-            elif kind == "redacted_thinking":
-                outputs.append(Alive())
-            else:
-                outputs += self._unheard_of(f"content block {kind!r}", block)
+    def _content(self, message: dict[str, Any], parent: str, message_id: str) -> list[Output]:
+        content = message.get("content")
+        if type(content) is str:
+            content = [{"type": "text", "text": content}]
+        if type(content) is not list:
+            return (
+                [] if content is None and "content" in message else self._unheard_of("message without content", message)
+            )
+        outputs: list[Output] = []
+        for block in content:
+            try:
+                self._block(block, parent, message_id, outputs)
+            except _UNUSUAL:  # the other blocks still count
+                outputs += self._unheard_of("shape of a content block", block)
+        return outputs
 
-    def _note_answer(self, text: str, message_id: str | None) -> None:
+    def _block(self, block: dict[str, Any], parent: str, message_id: str, outputs: list[Output]) -> None:
+        kind = block["type"]
+        if kind == "text":
+            text = flatten(block["text"])
+            if text:
+                outputs.append(Message(_TEXT, text, parent_call_id=parent))
+                if not parent:
+                    self._note_answer(text, message_id)
+        elif kind == "thinking":
+            # The text is in `thinking`; an early reading of the protocol looked in `text` and lost it.
+            thought = flatten(block["thinking"] if "thinking" in block else block["text"])
+            if thought:
+                outputs.append(Message(_THINKING, thought, parent_call_id=parent))
+        elif kind == "tool_use" or kind.endswith("_tool_use"):
+            outputs.append(
+                Message(
+                    MessageType.TOOL_USE,
+                    tool=block.get("name") or kind,
+                    call_id=block.get("id") or "",
+                    parent_call_id=parent,
+                    input=_mapping(block.get("input")),
+                )
+            )
+            if not parent:
+                self.answer = ""
+            if not ("name" in block and "input" in block):
+                outputs += self._unheard_of("shape of a tool call", block)
+        elif kind.endswith("tool_result"):
+            outputs += self._tool_result(block, parent)
+        elif kind == "redacted_thinking":
+            outputs.append(Alive())
+        else:
+            outputs += self._unheard_of(f"content block {kind!r}", block)
+
+    def _note_answer(self, text: str, message_id: str) -> None:
         # Several text blocks of one message are one answer; another message's text replaces it.
-        same = message_id is not None and message_id == self._answer_id
+        same = bool(message_id) and message_id == self._answer_id
         self.answer = self.answer + text if same else text
         self._answer_id = message_id
 
     def _user(self, event: dict[str, Any]) -> Sequence[Output]:
         content = event["message"].get("content")
-        if type(content) is not list:
+        if type(content) is str:
             return _ALIVE  # what the CLI tells the model by itself
+        if type(content) is not list:
+            return self._unheard_of("shape of a user message", event)
         parent = event.get("parent_tool_use_id") or ""
         outputs: list[Output] = []
         for block in content:
-            if type(block) is dict and block.get("type") == "tool_result":
-                outputs.append(self._tool_result(block, parent))
+            kind = block.get("type") if type(block) is dict else None
+            if kind == "tool_result":
+                outputs += self._tool_result(block, parent)
+            elif kind not in _OF_THE_USER:
+                outputs += self._unheard_of(f"block {kind!r} of a user message", block)
         return outputs or _ALIVE
 
-    def _tool_result(self, block: dict[str, Any], parent: str) -> Message:
+    def _tool_result(self, block: dict[str, Any], parent: str) -> list[Output]:
         content = block.get("content")
-        call_id = block.get("tool_use_id") or ""
+        call_id = flatten(block.get("tool_use_id"))
         if type(content) is not str and _launched_async(content):
             self.background.setdefault(call_id, "an asynchronous agent")
-        return Message(
+        result = Message(
             MessageType.TOOL_RESULT,
             call_id=call_id,
             parent_call_id=parent,
             output=content if type(content) is str else flatten(content),
             status="failed" if self.tool_failed(block) else "completed",
         )
+        if content is None and not _OF_A_RESULT.issuperset(block):
+            return [result, *self._unheard_of("shape of a tool result", block)]
+        return [result]
 
     def _system(self, event: dict[str, Any]) -> Sequence[Output]:
-        outputs: list[Output] = []
-        session_id = event.get("session_id")
-        if isinstance(session_id, str) and session_id not in ("", self.session_id):
-            self.session_id = session_id
-            outputs.append(SessionId(session_id))
+        outputs = self._session(event)
         subtype = event.get("subtype")
         if subtype == "init":
-            self.model = event.get("model") or self.model
+            self.model = word(event.get("model")) or self.model
         elif subtype in ("api_retry", "retry"):
             outputs += self._retry(event)
         elif subtype == "task_started":
@@ -220,13 +246,14 @@ class StreamJson:
 
     def _result(self, event: dict[str, Any]) -> Sequence[Output]:
         self.results.append(event)
-        outputs: list[Output] = []
-        session_id = event.get("session_id")
-        if isinstance(session_id, str) and session_id not in ("", self.session_id):
-            self.session_id = session_id
-            outputs.append(SessionId(session_id))
-        outputs += self.on_result(event)
-        return outputs
+        return [*self._session(event), *self.on_result(event)]
+
+    def _session(self, event: dict[str, Any]) -> list[Output]:
+        session_id = word(event.get("session_id"))
+        if session_id in ("", self.session_id):
+            return []
+        self.session_id = session_id
+        return [SessionId(session_id)]
 
     def _own_words(self, event: dict[str, Any], message: dict[str, Any], kind: MessageType) -> list[Output]:
         """The CLI speaking in the assistant's place: an error text is never an answer."""
@@ -249,7 +276,8 @@ class StreamJson:
         return [Message(MessageType.ERROR, error_text(event)), TurnEnded()]
 
     def _control_request(self, event: dict[str, Any]) -> Sequence[Output]:
-        request = event["request"]
+        request = event.get("request")
+        request = request if type(request) is dict else {}  # the CLI waits for an answer, whatever it asked
         request_id = event["request_id"]
         if request.get("subtype") != "can_use_tool":
             body = {"subtype": "error", "request_id": request_id, "error": f"no {request.get('subtype')} here"}
@@ -298,24 +326,11 @@ class StreamJson:
                 "behavior": "deny",
                 "message": "Nobody can answer in this run. Decide yourself and say which assumption you made.",
             }
-        tool_input = dict(request.get("input") or {})
-        if tool_input.get("run_in_background") is True:
-            tool_input["run_in_background"] = False  # the run ends with its turn, and would take the work with it
+        tool_input = request.get("input") or {}
+        if type(tool_input) is dict and tool_input.get("run_in_background") is True:
+            # The run ends with its turn, and would take the work with it.
+            tool_input = {**tool_input, "run_in_background": False}
         return {"behavior": "allow", "updatedInput": tool_input}
-
-
-def encode(value: Any) -> bytes:
-    """One line of the protocol. ASCII only: a raw U+2028 would end the line for some readers."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-
-
-def user_message(prompt: str) -> bytes:
-    """The prompt as the protocol's input line."""
-    return encode({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}})
-
-
-def interrupt_request(request_id: str = "callboard-interrupt") -> bytes:
-    return encode({"type": "control_request", "request_id": request_id, "request": {"subtype": "interrupt"}})
 
 
 def _mapping(value: Any) -> dict[str, Any] | None:

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from callboard_adapters import failures
 from callboard_adapters.base import Adapter, Outcome, Output, ProcessExit, Reply, RunContext
-from callboard_adapters.dialects.json_values import error_text, flatten
-from callboard_adapters.dialects.stream_json import StreamJson, interrupt_request
+from callboard_adapters.dialects.json_values import error_text, flatten, word
+from callboard_adapters.dialects.stream_json import StreamJson
+from callboard_adapters.dialects.stream_json_input import interrupt_request
 from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
@@ -103,20 +104,21 @@ class StreamJsonAdapter(Adapter):
         if not reader.results:
             return self._without_result(exit)
         result = reader.results[-1]
-        reasons = {result.get("terminal_reason"), result.get("stop_reason"), reader.stop_reason}
+        ended = word(result.get("terminal_reason"))
+        reasons = (ended, word(result.get("stop_reason")), reader.stop_reason)
         full = next((r for r in reasons if r in _CONTEXT_FULL), None)
         if full:
             text = self.error_of(result, exit)
             error = f"{full}: {text}" if text else str(full)
             return RunStatus.FAILED, error, failures.classify(error, exit, provider_code=full)
-        if str(result.get("terminal_reason") or "").startswith("aborted"):
-            return (
-                RunStatus.ABORTED,
-                "the turn was interrupted",
-                self._api_failure(result, "the turn was interrupted", exit),
-            )
-        # `subtype` says "success" on refused logins and full quotas: only `is_error` can be believed.
-        if result.get("is_error") or str(result.get("subtype") or "success") != "success":
+        if ended.startswith("aborted"):
+            error = "the turn was interrupted"
+            return RunStatus.ABORTED, error, self._api_failure(result, error, exit)
+        # `subtype` says "success" on refused logins and full quotas: only `is_error` can be believed, and where a
+        # version should leave it out, what the provider's API said.
+        status = result.get("api_error_status")
+        refused = ended.startswith("api_error") or (type(status) is int and status >= 400)
+        if result.get("is_error") or refused or str(result.get("subtype") or "success") != "success":
             error = self.error_of(result, exit) or "the agent reported an error without a text"
             return RunStatus.FAILED, error, self._api_failure(result, error, exit)
         dropped = [*reader.dropped, *reader.background.values()]

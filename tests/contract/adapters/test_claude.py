@@ -24,7 +24,7 @@ from callboard_adapters.base import CloseStdin, Outcome, ProcessExit, Reply, Sto
 from callboard_adapters.claude import ClaudeAdapter
 from callboard_adapters.conformance import Recording
 from callboard_adapters.conformance.pure import PureRun, context
-from callboard_adapters.dialects.stream_json import encode
+from callboard_adapters.dialects.stream_json_input import encode
 from callboard_wire.failures import FailureReason
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "transcripts" / "claude"

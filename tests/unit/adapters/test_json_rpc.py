@@ -105,10 +105,15 @@ def test_a_server_request_is_answered_with_its_id_as_it_came(rpc, request_id):
     assert rpc.pending == {0: "ours"}
 
 
-@pytest.mark.parametrize("params", [None, [1, 2], "x", 5])
-def test_params_that_are_no_object_are_empty(rpc, params):
+@pytest.mark.parametrize("params", [[1, 2], "x", 5])
+def test_params_that_are_no_object_are_kept_for_whoever_shows_the_message(rpc, params):
     note = rpc.receive(line(method="x", params=params))
-    assert note == Notification("x", "x", {})
+    assert note == Notification("x", "x", {"params": params})
+
+
+def test_a_message_without_params_has_empty_ones(rpc):
+    assert rpc.receive(line(method="x", params=None)) == Notification("x", "x", {})
+    assert rpc.receive(line(method="x")) == Notification("x", "x", {})
 
 
 def test_a_null_id_makes_no_request(rpc):
