@@ -11,7 +11,7 @@ import click
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import note, one_line, print_fields, print_json, print_table, working
 from callboard_daemon.cli.typed import body_from, text_of
-from callboard_wire.agents import AgentView, CreateAgentRequest
+from callboard_wire.agents import AgentView, CreateAgentRequest, ReadinessReason
 
 
 @click.group()
@@ -64,9 +64,11 @@ def list_agents(cli: Cli, limit: int) -> None:
     if cli.json:
         print_json(agents)
         return
-    rows = [[a.name, a.status, a.provider, a.model or "", one_line(a.description, 60), a.id] for a in agents]
+    rows = [
+        [a.name, a.status, a.readiness.state, a.provider, _model(a), one_line(a.description, 60), a.id] for a in agents
+    ]
     print_table(
-        ["name", "status", "provider", "model", "description", "id"],
+        ["name", "status", "can work", "provider", "model", "description", "id"],
         rows,
         empty="No agents yet. Make one: callboard agent create NAME",
     )
@@ -94,9 +96,30 @@ def _fields(found: AgentView) -> list[tuple[str, str]]:
         ("description", found.description),
         ("provider", found.provider),
         ("runtime", found.runtime_id),
-        ("model", found.model or ""),
+        ("model", _model(found)),
+        ("thinking", found.thinking_level or ""),
+        ("open to", _open_to(found)),
         ("max tasks", str(found.max_concurrent_tasks)),
         ("max turns", str(found.max_turns or "")),
         ("environment", f"{found.custom_env_key_count} variables" if found.has_custom_env else ""),
         ("instructions", one_line(found.instructions, 200)),
+        ("can work", found.readiness.state),
+        *((reason.weight, _said(reason)) for reason in found.readiness.reasons),
     ]
+
+
+def _model(agent: AgentView) -> str:
+    return agent.model or (f"profile {agent.model_profile}" if agent.model_profile else "")
+
+
+def _open_to(agent: AgentView) -> str:
+    if agent.permission_mode == "private":
+        return "its owner"
+    if agent.visibility == "workspace":
+        return "the workspace"
+    return f"its owner and {', '.join(target.target_id for target in agent.invocation_targets)}"
+
+
+def _said(reason: ReadinessReason) -> str:
+    """A machine's name is part of it: what its host says must not reach the terminal as it is."""
+    return one_line(f"{reason.message} {f'→ {reason.repair}' if reason.repair else ''}", 400)
