@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "daemon": (f"{_HERE}.daemon:daemon", "Start, stop and look at this machine's daemon."),
     "agent": (f"{_HERE}.agent:agent", "Make and list agents."),
     "model-profile": (f"{_HERE}.model_profile:model_profile", "Say which model a word such as `fast` means."),
+    "skill": (f"{_HERE}.skill:skill", "Keep skills that agents can be given."),
     "runtime": (f"{_HERE}.runtime:runtime", "List the places where agents can run."),
     "run": (f"{_HERE}.run:run", "Give an agent a task."),
     "task": (f"{_HERE}.task:task", "Look at tasks, cancel and repeat them."),
