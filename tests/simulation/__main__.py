@@ -6,7 +6,8 @@ import argparse
 import sys
 import time
 
-from tests.simulation.sim import Simulation, Violation, simplest
+from tests.simulation.actors import Violation
+from tests.simulation.sim import Simulation, simplest
 
 
 def main() -> int:

@@ -10,31 +10,20 @@ from __future__ import annotations
 import random
 import secrets
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.store import keys
 from callboard_control.store.errors import StoreError
-from callboard_control.tasks import invariants
-from tests.fakes.sim_world import Answer, Clock, Machine, World
+from tests.fakes.sim_world import Answer, Clock, World
+from tests.simulation.actors import Daemon, Request, Violation
 from tests.simulation.baton import Baton, Call, virtual_sleep
+from tests.simulation.mirror import Mirror
 
-TERMINAL = ("completed", "failed", "cancelled")
-WAITING = ("queued", "deferred")
 RUNTIME_LIMIT = 2
 """Fewer than the first machine's two agents may run together."""
-REASONS = (
-    "agent_error.provider_network",
-    "agent_error.provider_auth_or_access",
-    "runtime_recovery",
-    "runtime_offline",
-    "codex_semantic_inactivity",
-    "timeout",
-    "iteration_limit",
-)
 KINDS = (
     "lost_request",
     "lost_answer",
@@ -52,147 +41,9 @@ KINDS = (
     "two_daemons",
     "old_daemon",
     "runtime_limit",
+    "reruns",
+    "owner_leaves",
 )
-
-
-class Violation(AssertionError):
-    """An invariant does not hold; the text says which, when, and what led there."""
-
-
-@dataclass(slots=True)
-class Run:
-    """A claimed task as its daemon sees it, and what it means to do next."""
-
-    task_id: str
-    proof: dict[str, Any]
-    plan: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    waiting: bool = False
-
-
-@dataclass(slots=True)
-class Request:
-    """What somebody sent. `then` gets the answer, or None when none came (a time-out)."""
-
-    name: str
-    method: str
-    path: str
-    body: Any
-    token: str
-    then: Callable[[Answer | None], None]
-    generation: tuple[object, int] | None = None
-    answered: bool = False
-
-
-class Daemon:
-    """A daemon: claims, works through each run's plan one call at a time, repeats what was not answered."""
-
-    def __init__(self, sim: Simulation, machine: Machine, old: bool) -> None:
-        self.sim, self.machine, self.old = sim, machine, old
-        self.runs: dict[str, Run] = {}
-        self.generation = 0
-        self.claim_id = ""
-        self.claiming = False
-        self.recovering = False
-
-    def act(self) -> None:
-        idle = [r for r in self.runs.values() if not r.waiting]
-        if self.recovering:
-            return
-        if idle and self.sim.rng.random() < 0.75:
-            self._next(self.sim.rng.choice(idle))
-        elif not self.claiming and len(self.runs) < 5:
-            self._claim()
-
-    def crash(self) -> None:
-        """Everything in memory is gone. After the restart it says that it runs nothing."""
-        self.generation += 1
-        self.runs.clear()
-        self.claiming, self.claim_id = False, ""
-        self.recovering = True
-        self._recover()
-
-    def _recover(self) -> None:
-        def then(answer: Answer | None) -> None:
-            if answer is None or answer.status >= 500:
-                self._recover()
-            else:
-                self.recovering = False
-
-        path = f"/api/daemon/runtimes/{self.machine.runtime_id}/recover-orphans"
-        self._send("recover", path, {"keep": []}, then)
-
-    def _claim(self) -> None:
-        self.claiming = True
-        self.claim_id = self.claim_id or f"c{self.sim.number()}"
-        body = {
-            "daemon_id": self.machine.daemon_id,
-            "runtime_ids": [self.machine.runtime_id],
-            "max_tasks": self.sim.rng.randint(1, 3),
-        }
-        if not self.old:
-            body["claim_id"] = self.claim_id
-        self._send("claim", "/api/daemon/tasks/claim", body, self._claimed)
-
-    def _claimed(self, answer: Answer | None) -> None:
-        self.claiming = False
-        if answer is None or answer.status >= 500:
-            return  # the same claim id again, next time
-        self.claim_id = ""
-        for task in answer["tasks"]:
-            proof = {} if self.old else {"claim_id": task["claim_id"], "fence": task["fence"]}
-            self.runs[task["id"]] = Run(task["id"], proof, self._plan())
-
-    def _plan(self) -> list[tuple[str, dict[str, Any]]]:
-        rng = self.sim.rng
-        plan: list[tuple[str, dict[str, Any]]] = []
-        if rng.random() < 0.2:
-            plan.append(("wait-local-directory", {"reason": "busy"}))
-        plan += [("prepare-lease", {})] * rng.randint(0, 2)
-        plan.append(("start", {"work_dir": "/w"}))
-        if rng.random() < 0.5:
-            plan.append(("session", {"session_id": f"s{self.sim.number()}"}))
-        seq = 1
-        for _ in range(rng.randint(0, 3)):
-            n = rng.randint(1, 3)
-            messages = [{"seq": seq + i, "type": "text", "content": f"{seq + i}"} for i in range(n)]
-            plan.append(("messages", {"messages": messages}))
-            seq += n
-        plan.append(("usage", {"usage": [{"model": "m", "input_tokens": 5}]}))
-        if "failures" in self.sim.kinds and rng.random() < 0.35:
-            plan.append(("fail", {"error": "x", "failure_reason": rng.choice(REASONS)}))
-        else:
-            plan.append(("complete", {"output": "done"}))
-        return plan
-
-    def _next(self, run: Run) -> None:
-        verb, fields = run.plan[0]
-        path = f"/api/daemon/tasks/{run.task_id}/{verb}"
-        if verb == "prepare-lease":
-            path = f"/api/daemon/runtimes/{self.machine.runtime_id}/tasks/{run.task_id}/prepare-lease"
-        run.waiting = True
-
-        def then(answer: Answer | None) -> None:
-            run.waiting = False
-            if self.runs.get(run.task_id) is not run or answer is None or answer.status >= 500:
-                return
-            if answer.status == 409 and answer.error != "contended":
-                del self.runs[run.task_id]
-            elif answer.status == 200:
-                run.plan.pop(0)
-                stopped = answer["stop"] and verb not in ("complete", "fail", "cancel-ack")
-                if stopped:
-                    run.plan = [("cancel-ack", {"branch_name": "b"})] if answer["status"] == "cancelled" else []
-                if not run.plan:
-                    del self.runs[run.task_id]
-            else:
-                raise Violation(f"{path} answered {answer}")
-
-        self._send(verb, path, {**run.proof, **fields}, then)
-
-    def _send(self, name: str, path: str, body: Any, then: Callable[[Answer | None], None]) -> None:
-        request = Request(f"{self.machine.daemon_id}:{name}", "POST", path, body, self.machine.token, then)
-        request.generation = (self, self.generation)
-        self.sim.send(request)
 
 
 class Simulation:
@@ -208,7 +59,8 @@ class Simulation:
         self.step = 0
         self.operations = 0
         self._numbers = 0
-        self._mirror: dict[tuple[str, str], Any] = {}
+        self.mirror = Mirror()
+        self._owner = ""
         self._folder = tempfile.TemporaryDirectory() if folder is None else None
         self._path = Path(self._folder.name if self._folder else folder or ".") / "sim.sqlite"
         rates = {Fault.CONFLICT: 0.04, Fault.THROTTLING: 0.01, Fault.LOST_RESPONSE: 0.02, Fault.LOST_REQUEST: 0.02}
@@ -260,9 +112,10 @@ class Simulation:
             self.world.agent(f"b{n}", daemon.machine, max_concurrent_tasks=1)
         self.agents = [f"{x}{n}" for n in range(len(self.daemons)) for x in "ab"]
         if "runtime_limit" in self.kinds:
-            limit = {"max_concurrent_tasks": RUNTIME_LIMIT}
-            self.world.ok("PATCH", f"/api/runtimes/{self.daemons[0].machine.runtime_id}", limit)
-        self._reflect()
+            runtime_id = self.daemons[0].machine.runtime_id
+            self.world.ok("PATCH", f"/api/runtimes/{runtime_id}", {"max_concurrent_tasks": RUNTIME_LIMIT})
+            self.mirror.limits[runtime_id] = RUNTIME_LIMIT
+        self.mirror.look(self.world.engine)
 
     def _step(self) -> None:
         self.step += 1
@@ -285,6 +138,10 @@ class Simulation:
             daemon.crash()
         elif roll < 0.855 and "gateway_crash" in self.kinds:
             self._gateway_crash()
+        elif roll < 0.88 and "reruns" in self.kinds:
+            self._rerun()
+        elif roll < 0.9 and "owner_leaves" in self.kinds:
+            self._owner_leaves_or_returns()
         else:
             self._time_passes()
 
@@ -292,14 +149,14 @@ class Simulation:
         """Faults stop, daemons restart, time goes on: now everything accepted must end."""
         self.baton.calm = True
         self.tell("calm")
-        while self.calls:
-            self._go_on(self.calls[0])
+        if self._owner:
+            self._owner_leaves_or_returns()
+        self._drain()
         for daemon in self.daemons:
             daemon.crash()
             self._drain()
         for _ in range(400):
-            active = [t for t in self._tasks() if t["st"]["S"] not in TERMINAL]
-            if not active:
+            if not self.mirror.active():
                 break
             for daemon in self.daemons:
                 for _ in range(12):
@@ -315,18 +172,16 @@ class Simulation:
             self._go_on(self.calls[0])
 
     def _everything_ended(self) -> None:
-        known = {t["id"]["S"]: t for t in self._tasks()}
-        for task_id in self.accepted - known.keys():
+        for task_id in self.accepted - {t["id"]["S"] for t in self.mirror.tasks()}:
             raise Violation(f"task {task_id} was accepted and is gone")
-        for task_id, task in known.items():
-            if task["st"]["S"] not in TERMINAL:
-                why = self.world.task(task_id)["waiting"]
-                raise Violation(f"task {task_id} never ended: {task['st']['S']}, {why}")
+        for task in self.mirror.active():
+            why = self.world.task(task["id"]["S"])["waiting"]
+            raise Violation(f"task {task['id']['S']} never ended: {task['st']['S']}, {why}")
 
     # ── actors ───────────────────────────────────────────────────────────────
 
     def _enqueue(self) -> None:
-        if sum(t["st"]["S"] not in TERMINAL for t in self._tasks()) > 12:
+        if len(self.mirror.active()) > 12:
             return
         body: dict[str, Any] = {
             "agent": self.rng.choice(self.agents),
@@ -337,14 +192,24 @@ class Simulation:
         if "issues" in self.kinds and self.rng.random() < 0.5:
             body["issue_id"] = f"i{self.rng.randint(1, 2)}"
 
+        self._ask_until_answered("enqueue", "/api/tasks", body)
+
+    def _rerun(self) -> None:
+        tasks = self.mirror.tasks()
+        if tasks and len(self.mirror.active()) <= 12:
+            path = f"/api/tasks/{self.rng.choice(tasks)['id']['S']}/rerun"
+            self._ask_until_answered("rerun", path, {"idempotency_key": f"k{self.number()}"})
+
+    def _ask_until_answered(self, name: str, path: str, body: Any) -> None:
+        """As somebody with an idempotency key does. What was accepted must be there in the end."""
+
         def then(answer: Answer | None) -> None:
-            if answer is None or answer.status in (409, 503):
-                if not self.baton.calm and answer is None:
-                    self.send(replace(request, answered=False))
-            else:
+            if answer is None and not self.baton.calm:
+                self.send(replace(request, answered=False))
+            elif answer is not None and answer.status < 300:
                 self.accepted.add(answer["id"])
 
-        request = Request("enqueue", "POST", "/api/tasks", body, self.world.token, then)
+        request = Request(name, "POST", path, body, self.world.token, then)
         self.send(request)
 
     def _tick(self) -> None:
@@ -355,10 +220,23 @@ class Simulation:
             self.tell("a tick ends at a silent store")
 
     def _cancel(self) -> None:
-        tasks = [t["id"]["S"] for t in self._tasks()]
+        tasks = self.mirror.tasks()
         if tasks:
-            path = f"/api/tasks/{self.rng.choice(tasks)}/cancel"
+            path = f"/api/tasks/{self.rng.choice(tasks)['id']['S']}/cancel"
             self.send(Request("cancel", "POST", path, None, self.world.token, lambda _: None))
+
+    def _owner_leaves_or_returns(self) -> None:
+        """The last runtime is nobody's for a while: no task of it may be handed out, and none may be stuck."""
+        self.tell("the owner returns" if self._owner else "the owner leaves")
+        change: dict[str, Any] = {"UpdateExpression": "REMOVE ow"}
+        if self._owner:
+            values = {":o": {"S": self._owner}}
+            change = {"UpdateExpression": "SET ow = :o", "ExpressionAttributeValues": values}
+        self._owner = "" if self._owner else self.world.me["user_id"]
+        runtime_id = self.daemons[-1].machine.runtime_id
+        key = {"pk": {"S": f"WS#{self.world.workspace_id}"}, "sk": {"S": f"RT#{runtime_id}"}}
+        self.world.engine.execute("UpdateItem", {"TableName": "callboard", "Key": key, **change})
+        self.mirror.look(self.world.engine)
 
     def _time_passes(self) -> None:
         seconds = self.rng.choice([0.1, 0.5, 1, 2])
@@ -373,11 +251,8 @@ class Simulation:
             self.baton.crash(call)
         crashed, self.calls = self.calls, []
         self.world.close()
-        before = dict(self._mirror)
         self.world.open()
-        self._reflect()
-        if before != self._mirror:
-            raise Violation("the reopened table is not what was answered for")
+        self.mirror.look_again(self.world.engine)
         for call in crashed:
             if call.name != "tick":
                 self._finished(call, None)
@@ -418,7 +293,7 @@ class Simulation:
         self.operations += 1
         self.baton.resume(call)
         if call.wrote is not None:
-            self._reflect_written(call)
+            self.mirror.take_in(self.world.engine, call.wrote, call.name)
         elif "stall" in self.kinds and not self.baton.calm and self.rng.random() < 0.02:
             # A function that was frozen between its look and its write, long enough for a lease to run out.
             call.not_before = self.step + self.rng.randint(30, 200)
@@ -456,60 +331,10 @@ class Simulation:
         if fence is None:
             return False
         parts = request.path.split("/")
-        item = self._mirror.get((f"TK#{parts[parts.index('tasks') + 1]}", "T"), {})
-        return int(item.get("fn", {}).get("N", 0)) != fence
-
-    # ── looking ──────────────────────────────────────────────────────────────
+        return bool(self.mirror.fence_of(parts[parts.index("tasks") + 1]) != fence)
 
     def tell(self, line: str) -> None:
         self.history.append(f"{self.step}: {line}")
-
-    def _tasks(self) -> list[Any]:
-        return [item for (pk, sk), item in self._mirror.items() if sk == "T" and pk.startswith("TK#")]
-
-    def _reflect(self) -> None:
-        items = self.world.engine.execute("Scan", {"TableName": "callboard"})["Items"]
-        self._mirror = {(i["pk"]["S"], i["sk"]["S"]): i for i in items}
-
-    def _reflect_written(self, call: Call) -> None:
-        for key in _written(call.wrote or {}):
-            found = self.world.engine.execute("GetItem", {"TableName": "callboard", "Key": key, "ConsistentRead": True})
-            place = key["pk"]["S"], key["sk"]["S"]
-            before, after = self._mirror.pop(place, None), found.get("Item")
-            if after is not None:
-                self._mirror[place] = after
-            self._terminal_stays(before, after)
-        offences = invariants.check(self._mirror.values())
-        if offences:
-            raise Violation(f"after a write of {call.name}: " + "; ".join(map(str, offences)))
-        self._within_limit(call)
-
-    def _within_limit(self, call: Call) -> None:
-        """Not one of the doctor's rules: a limit that is lowered is passed by what runs already."""
-        if "runtime_limit" not in self.kinds or not hasattr(self, "daemons"):
-            return
-        here = [t for t in self._tasks() if t["rt"]["S"] == self.daemons[0].machine.runtime_id]
-        held = [t["id"]["S"] for t in here if t["st"]["S"] not in (*TERMINAL, *WAITING)]
-        if len(held) > RUNTIME_LIMIT:
-            raise Violation(f"after a write of {call.name}: the runtime holds {held}, its limit is {RUNTIME_LIMIT}")
-
-    @staticmethod
-    def _terminal_stays(before: Any, after: Any) -> None:
-        if before is None or before.get("st", {}).get("S") not in TERMINAL:
-            return
-        if after is None or after["st"] != before["st"] or after.get("mv") != before.get("mv"):
-            raise Violation(f"the ended task {before['id']['S']} was moved")
-
-
-def _written(request: Any) -> list[Any]:
-    """Keys a write request names, whichever operation it is."""
-    if "TransactItems" in request:
-        bodies = [
-            body for entry in request["TransactItems"] for kind, body in entry.items() if kind != "ConditionCheck"
-        ]
-    else:
-        bodies = [request]
-    return [b["Key"] if "Key" in b else {"pk": b["Item"]["pk"], "sk": b["Item"]["sk"]} for b in bodies]
 
 
 def simplest(seed: int, steps: int) -> str:

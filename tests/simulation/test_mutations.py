@@ -13,7 +13,8 @@ import pytest
 
 from callboard_control.store.models import TaskItem
 from callboard_control.tasks import conditions
-from tests.simulation.sim import KINDS, Simulation, Violation
+from tests.simulation.actors import Violation
+from tests.simulation.sim import KINDS, Simulation
 
 SEEDS = range(40)
 STEPS = 500

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.sim import Simulation, Violation, simplest
+from tests.simulation.actors import Violation
+from tests.simulation.sim import Simulation, simplest
 
 STEPS = 500
 
