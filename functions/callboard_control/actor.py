@@ -43,7 +43,8 @@ class TaskAgent:
 class Daemon:
     """A machine in one workspace. `record` names its item; `runtimes` maps the ids it offers to their providers;
     `withdrawn` are ids it offered once: no new work, but what runs there is still its own to report; `seen` is when it
-    was last written down as alive (ms); `owner_id` is the person whose machine it is."""
+    was last written down as alive (ms); `owner_id` is the person whose machine it is; `profiles_version` changes with
+    the workspace's runtime profiles."""
 
     record: str
     daemon_id: str
@@ -52,6 +53,7 @@ class Daemon:
     seen: int = 0
     withdrawn: frozenset[str] = frozenset()
     owner_id: str = ""
+    profiles_version: int = 0
 
     def owns(self, runtime_id: str) -> bool:
         return runtime_id in self.runtimes or runtime_id in self.withdrawn

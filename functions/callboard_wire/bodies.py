@@ -68,6 +68,14 @@ class RuntimeOffer(Body):
     offline_reason: dict[str, Any] | None = None
 
 
+class FailedProfile(Body):
+    """A runtime profile that this machine cannot offer, and why, for people to read."""
+
+    profile_id: Id
+    command_name: str = Field("", max_length=200)
+    reason: str = Field("", max_length=2000)
+
+
 class RegisterRequest(Body):
     daemon_id: Id
     workspace_id: Id | None = None
@@ -77,7 +85,7 @@ class RegisterRequest(Body):
     launched_by: str = Field("", max_length=40)
     capabilities: list[str] = Field(default_factory=list, max_length=50)
     runtimes: list[RuntimeOffer] = Field(default_factory=list, max_length=100)
-    failed_profiles: list[dict[str, Any]] = Field(default_factory=list, max_length=100)
+    failed_profiles: list[FailedProfile] = Field(default_factory=list, max_length=100)
 
 
 class RegisteredRuntime(Body):
@@ -107,10 +115,13 @@ class HeartbeatRequest(Body):
 
 
 class HeartbeatResponse(Body):
+    """`profiles_version` changes when the workspace's runtime profiles do: the daemon asks for them then."""
+
     status: str = "ok"
     runtime_gone: bool = False
     gone_runtime_ids: list[str] = Field(default_factory=list)
     next_heartbeat_s: float = HEARTBEAT_EVERY_S
+    profiles_version: int = 0
 
 
 class DeregisterRequest(Body):

@@ -77,8 +77,8 @@ def _write(person: Person, item: AgentItem) -> None:
 
 
 def still_there(workspace_id: str, runtime_id: str) -> table.Check:
-    """A runtime deleted at the very moment must not keep an agent: whoever deletes one has looked for agents first."""
-    return table.Check(R(keys.workspace(workspace_id), f"RT#{runtime_id}"), R.pk.exists())
+    """A runtime that is being deleted gets no agent: whoever deletes one closes it, and then looks for agents."""
+    return table.Check(R(keys.workspace(workspace_id), f"RT#{runtime_id}"), R.pk.exists() & R.closing.does_not_exist())
 
 
 def runtime_gone(runtime_id: str) -> InvalidRequest:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from callboard_control import names, ports
-from callboard_control.actor import Actor, Daemon, Person, TaskAgent
-from callboard_control.errors import Forbidden, InvalidRequest, NotFound
-from callboard_control.identity.authenticate import as_daemon, membership
+from callboard_control import ports
+from callboard_control.actor import Actor, Daemon, TaskAgent
+from callboard_control.errors import Conflict, Forbidden, NotFound
+from callboard_control.identity.authenticate import as_daemon
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import DaemonItem, RuntimeItem, TaskItem
@@ -17,13 +17,10 @@ from callboard_wire.bodies import (
     DeregisterRequest,
     HeartbeatRequest,
     HeartbeatResponse,
-    RegisteredRuntime,
-    RegisterRequest,
-    RegisterResponse,
-    RuntimeOffer,
 )
 
 WRITE_LIVENESS_EVERY_MS = 15_000
+TRIES: Final = 5
 D, R = DaemonItem, RuntimeItem
 
 

@@ -1,6 +1,7 @@
 """Deleting a runtime: refused while anything stands on it, and nothing of it is left behind.
 
-    agents hold it?  →  what waits or runs there is cancelled  →  runtime, places, its entry at the machine: one write
+    agents hold it?  →  closed: no agent may be put on it  →  do agents hold it now?
+                     →  what waits or runs there is cancelled  →  runtime, places, its entry at the machine: one write
                      →  once more what waits there (an index may lag), and the machine itself with its last runtime
 
 Every step may be repeated, so a call that was cut off is finished by the next. What runs there have cost stays: it is
@@ -13,8 +14,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
-from callboard_control import permissions
+from callboard_control import permissions, ports
 from callboard_control.actor import Person
 from callboard_control.errors import Conflict
 from callboard_control.fleet import runtimes
@@ -38,13 +40,31 @@ def delete(person: Person, runtime_id: str) -> None:
     """
     runtime = runtimes.find(person.workspace_id, runtime_id)
     runtimes.refuse_stranger(person, runtime)
+    _refuse_online(runtime)
+    close(person, [runtime])
+    take_away(person, runtime)
+
+
+def close(person: Person, doomed: list[RuntimeItem]) -> None:
+    """No agent is on these runtimes, and none will be. Raises `Conflict` ``runtime_has_active_agents``, and then they
+    are as they were."""
+    _refuse_held(person, doomed)
+    _mark(doomed, [R.closing.set(ports.now_ms())])
+    try:
+        _refuse_held(person, doomed)
+    except Conflict:
+        _mark(doomed, [R.closing.remove()])
+        raise
+
+
+def take_away(person: Person, runtime: RuntimeItem) -> None:
+    """Delete a closed runtime and everything that waits there. Raises `Conflict` ``contended``."""
     agents = list(_agents(person.workspace_id))
-    _refuse_held(person, runtime, agents)
-    machine = _refuse_online(runtime)
     for agent in agents:
         if agent.runtime_id == runtime.id:
             _unbind(agent)
     _cancel_all(person, runtime, agents)
+    machine = table.get(D, f"DM#{runtime.daemon}", "D")
     _delete(person, runtime, machine)
     _cancel_all(person, runtime, agents)
     if machine is not None and not set(machine.runtimes) - {runtime.id}:
@@ -66,32 +86,39 @@ def _agents(workspace_id: str) -> Iterator[AgentItem]:
             return
 
 
-def _refuse_held(person: Person, runtime: RuntimeItem, agents: list[AgentItem]) -> None:
+def _refuse_held(person: Person, doomed: list[RuntimeItem]) -> None:
     """An agent that the caller may not see is counted and not named."""
-    holding = [a for a in agents if a.runtime_id == runtime.id and a.archived is None]
+    ids = {runtime.id for runtime in doomed}
+    holding = [a for a in _agents(person.workspace_id) if a.runtime_id in ids and a.archived is None]
     if not holding:
         return
     seen = [a for a in holding if permissions.may_see(person, a)]
     raise Conflict(
-        f"{len(holding)} agents are on this runtime; give them another one or archive them first.",
+        f"{len(holding)} agents are on it; give them another runtime or archive them first.",
         code="runtime_has_active_agents",
-        runtime_id=runtime.id,
+        runtime_ids=sorted({a.runtime_id for a in holding}),
         agents=[{"id": a.id, "name": a.name} for a in seen[:NAMED_AT_MOST]],
         hidden_agents=len(holding) - len(seen),
     )
 
 
-def _refuse_online(runtime: RuntimeItem) -> DaemonItem | None:
-    """The runtime's machine; a machine that offers the runtime would only register it anew."""
-    machine = table.get(D, f"DM#{runtime.daemon}", "D")
-    if runtimes.is_online(runtime, machine):
+def _refuse_online(runtime: RuntimeItem) -> None:
+    """A machine that offers the runtime would only register it anew."""
+    if runtimes.is_online(runtime, table.get(D, f"DM#{runtime.daemon}", "D")):
         raise Conflict(
             "The runtime is online: its daemon would register it again. Stop the daemon there, or take the provider "
             "out of its settings, first.",
             code="runtime_online",
             runtime_id=runtime.id,
         )
-    return machine
+
+
+def _mark(doomed: list[RuntimeItem], actions: list[Action]) -> None:
+    for runtime in doomed:
+        try:
+            table.update(R(runtime.pk, runtime.sk), actions, R.pk.exists())
+        except ConditionFailed:
+            pass  # deleted by somebody else: so it should be
 
 
 # ── taking away ──────────────────────────────────────────────────────────────

@@ -89,6 +89,14 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/usage
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/activity
 
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/workspaces/{workspace_id}/runtime-profiles
+401 401  200 200 403 403 403  403 403 403 403  404 404 403 403  POST /api/workspaces/{workspace_id}/runtime-profiles
+401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}
+401 401  200 200 403 403 403  403 403 403 403  404 404 403 403  PATCH /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}
+401 401  200 200 403 403 403  403 403 403 403  404 404 403 403  PUT /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}
+401 401  200 200 403 403 403  403 403 403 403  404 404 403 403  DELETE /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}
+401 401  200 200 200 200 200  403 403 200 200  404 404 403 404  GET /api/daemon/workspaces/{workspace_id}/runtime-profiles
+
 401 401  200 200 200 403 403  403 403 200 403  200 403 403 200  POST /api/daemon/register
 401 401  403 403 200 403 403  403 403 200 200  404 404 403 200  POST /api/daemon/heartbeat
 401 401  403 403 200 403 403  403 403 200 200  404 404 403 200  POST /api/daemon/deregister
@@ -166,6 +174,13 @@ SENT: Final = {
     "PATCH /api/runtimes/{runtime_id}": Sent({"custom_name": "{unique}"}),
     "PATCH /api/runtimes/{runtime_id} to close it": Sent({"visibility": "private"}, needs="public_runtime"),
     "DELETE /api/runtimes/{runtime_id}": Sent(needs="idle_runtime"),
+    "POST /api/workspaces/{workspace_id}/runtime-profiles": Sent(
+        {"display_name": "{unique}", "protocol_family": "claude", "command_name": "wrap"}, needs="no_profiles"
+    ),
+    "GET /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}": Sent(needs="profile"),
+    "PATCH /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}": Sent({"enabled": False}, needs="profile"),
+    "PUT /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}": Sent({"enabled": True}, needs="profile"),
+    "DELETE /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}": Sent(needs="profile"),
     "POST /api/daemon/register": Sent(
         {"daemon_id": "laptop", "runtimes": [{"name": "echo", "type": "echo"}, {"name": "spare", "type": "spare"}]}
     ),

@@ -56,6 +56,7 @@ class Stage:
         self.things |= {"runtime_id": used, "spare_runtime_id": spare}
         self.world.ok("PATCH", f"/api/runtimes/{used}", {"visibility": "public"}, self.tokens["mch"])
         self._let_in()
+        self.things["workspace_id"] = self.world.workspace_id
         self.tokens["dmn"] = self.machine.token
         self.tokens["dm2"] = self.world.machine("desktop").token
 
@@ -66,6 +67,14 @@ class Stage:
         idle = [runtime["id"] for runtime in registered["runtimes"]]
         self.world.ok("POST", "/api/daemon/deregister", {"runtime_ids": idle}, registered["daemon_token"])
         return str(idle[0])
+
+    def _profile(self, needs: str) -> None:
+        path = f"/api/workspaces/{self.world.workspace_id}/runtime-profiles"
+        for profile in self.world.ok("GET", path)["items"]:
+            self.world.ok("DELETE", f"{path}/{profile['id']}")
+        if needs == "profile":
+            body = {"display_name": "wrapped", "protocol_family": "claude", "command_name": "wrap"}
+            self.things["profile_id"] = self.world.ok("POST", path, body)["id"]
 
     def _let_in(self) -> None:
         """Everybody may put agents on the runtime, which is for its owner to say."""
@@ -176,6 +185,8 @@ class Stage:
                     self.world.ok("POST", f"/api/agents/{self.things['spare']}/archive")
             case "public_runtime":
                 self._let_in()
+            case "profile" | "no_profiles":
+                self._profile(needs)
             case "idle_runtime":
                 self.things["idle"] = self._idle_runtime()
             case "spare_skill":
