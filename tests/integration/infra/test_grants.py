@@ -135,6 +135,24 @@ def people(world: World) -> None:
     world.call("POST", f"{agent}/restore", world.person)
 
 
+def skills(world: World) -> None:
+    """A skill made, changed, given to an agent, named by a claim and asked for, and deleted."""
+    body = {"name": "review", "description": "d", "content": "Do it well.", "files": [{"path": "a", "content": "1"}]}
+    skill = world.call("POST", "/api/skills", world.person, body)["id"]
+    world.call("GET", "/api/skills", world.person)
+    world.call("PUT", f"/api/skills/{skill}", world.person, {"name": "Reviews", "files": []})
+    world.call("GET", f"/api/skills/{skill}", world.person)
+    path = f"/api/agents/{world.agent_id}/skills"
+    world.call("PUT", path, world.person, {"skill_ids": [skill]})
+    world.call("GET", path, world.person)
+    world.enqueue("with a skill")
+    [task] = world.claim()
+    asked = f"/api/daemon/runtimes/{world.runtime_id}/tasks/{task['id']}/skill-bundles/resolve"
+    world.call("POST", asked, world.daemon, {"refs": [{"id": skill}]})
+    world.about(task, "fail", error="enough")
+    world.call("DELETE", f"/api/skills/{skill}", world.person)
+
+
 def lives(world: World) -> None:
     done = world.live()
     world.call("GET", "/api/me", world.person)
@@ -208,6 +226,7 @@ def test_every_function_is_granted_what_it_asks_of_the_table(recorder: Recorder)
     later(0)
     with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
         people(world)
+        skills(world)
         lives(world)
         ends_by_time(world, recorder)
     assert recorder.seen.keys() == template.functions().keys()
@@ -219,6 +238,7 @@ def test_what_is_granted_beyond_these_lives_is_known_and_has_a_reason(recorder: 
     later(0)
     with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
         people(world)
+        skills(world)
         lives(world)
         ends_by_time(world, recorder)
     beyond = {name: granted(name) - uses - REASONED.get(name, set()) for name, uses in recorder.seen.items()}
