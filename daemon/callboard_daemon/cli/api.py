@@ -8,7 +8,7 @@ from typing import Any
 
 from callboard_daemon.cli.api_people import PeopleCalls
 from callboard_daemon.cli.asking import SEGMENT, TRIES, missing, segment
-from callboard_wire.agents import AgentView, CreateAgentRequest, ModelProfileView, PutModelProfile
+from callboard_wire.agents import AgentView, CreateAgentRequest, ModelProfileView, PutModelProfile, UpdateAgentRequest
 from callboard_wire.api import (
     DoctorReport,
     EnqueueRequest,
@@ -35,14 +35,24 @@ class Api(PeopleCalls):
     def create_agent(self, body: CreateAgentRequest) -> AgentView:
         return self._ask("POST", "/api/agents", AgentView, body, tries=1)
 
-    def agents(self) -> Iterator[AgentView]:
-        return self._pages("/api/agents", AgentView, {})
+    def update_agent(self, agent_id: str, body: UpdateAgentRequest) -> AgentView:
+        """Only what `body` was given is sent; null is a value there."""
+        return self._ask("PATCH", f"/api/agents/{segment(agent_id, 'agent')}", AgentView, body, nulls=True)
+
+    def archive_agent(self, agent_id: str) -> AgentView:
+        return self._ask("POST", f"/api/agents/{segment(agent_id, 'agent')}/archive", AgentView, tries=1)
+
+    def restore_agent(self, agent_id: str) -> AgentView:
+        return self._ask("POST", f"/api/agents/{segment(agent_id, 'agent')}/restore", AgentView, tries=1)
+
+    def agents(self, *, archived: bool = False) -> Iterator[AgentView]:
+        return self._pages("/api/agents", AgentView, {"limit": 100, "include_archived": str(archived).lower()})
 
     def agent(self, name_or_id: str) -> AgentView:
         if SEGMENT.fullmatch(name_or_id):
             return self._ask("GET", f"/api/agents/{segment(name_or_id, 'agent')}", AgentView)
         wanted = name_or_id.casefold()
-        for found in self.agents():
+        for found in self.agents(archived=True):
             if found.name.casefold() == wanted:
                 return found
         raise missing("agent", name_or_id)
