@@ -8,6 +8,7 @@ from callboard_control.store.models import AgentItem, DaemonItem, RuntimeItem, S
 from callboard_control.tasks import enqueue, places, record
 from callboard_wire.api import WaitReason
 from callboard_wire.bodies import RUNTIME_FRESH_S
+from callboard_wire.failures import FailureReason
 from callboard_wire.states import TaskStatus
 
 POSITION_UP_TO = 1000
@@ -55,6 +56,9 @@ def _agent(task: TaskItem) -> WaitReason | None:
         return WaitReason(code="agent_missing", message="Its agent no longer exists.")
     if agent.archived is not None:
         return WaitReason(code="agent_archived", message=f"Its agent {agent.name!r} is archived.")
+    if not agent.runtime_id:
+        message = f"Its agent {agent.name!r} has no runtime; give it one and run the task again."
+        return WaitReason(code=FailureReason.AGENT_WITHOUT_RUNTIME.value, message=message)
     return None
 
 
@@ -62,6 +66,9 @@ def _offline(task: TaskItem) -> WaitReason | None:
     runtime = table.get(RuntimeItem, keys.workspace(task.workspace_id), f"RT#{task.runtime_id}")
     if runtime is None:
         return WaitReason(code="runtime_missing", message="Its runtime no longer exists; give the agent another one.")
+    if not runtime.owner_id:
+        message = f"Nobody owns the runtime {runtime.name!r}; register its machine anew."
+        return WaitReason(code=FailureReason.RUNTIME_WITHOUT_OWNER.value, message=message)
     daemon = table.get(DaemonItem, f"DM#{runtime.daemon}", "D")
     since = None
     if runtime.offline is not None:

@@ -258,6 +258,14 @@ def test_a_deferred_task_without_an_agent_ends_when_it_is_due(world: World, mach
     assert refused(task["id"]).failure_reason == "invalid_task_identity"
 
 
+@pytest.mark.parametrize("wrong", ["an agent without a runtime", "a runtime without an owner"])
+def test_why_a_task_will_be_refused_is_said_before_a_claim_meets_it(world: World, machine: Machine, wrong: str) -> None:
+    spoil, reason = (OF_THE_AGENT | OF_THE_RUNTIME)[wrong]
+    task = world.enqueue()
+    spoil(task)
+    assert world.task(task["id"])["waiting"]["code"] == reason
+
+
 def test_a_hundred_broken_tasks_hold_up_no_claim(world: World, machine: Machine) -> None:
     world.agent("gone", machine)
     broken = [world.enqueue("gone", str(n)) for n in range(100)]

@@ -138,3 +138,26 @@ def test_tasks_the_sweep_cannot_move_are_a_metric_that_an_alarm_may_stand_on(
     blobs = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     assert [(blob["TaskUnmovable"], blob["OrphanSlots"]) for blob in blobs] == [([1.0], [0.0])]
     world.close()
+
+
+def test_two_ticks_at_once_move_every_task_once(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    machine = world.machine()
+    world.agent("ada", machine)
+    leased, due = world.enqueue(), world.enqueue(fire_at="2027-01-15T08:00:30Z")
+    machine.claim()
+    expired = world.enqueue("ada", "nobody takes it")
+    clock.forward(2 * HOUR + 60)
+    other: list[dict[str, Any]] = []
+    meanwhile.before("TransactWriteItems", lambda: other.append(world.tick()))
+    mine = world.tick()
+    done = {name: mine[name] + other[0][name] for name in ("requeued", "promoted", "expired", "orphan_slots", "broken")}
+    assert done == {"requeued": 1, "promoted": 1, "expired": 1, "orphan_slots": 0, "broken": 0}
+    moves = {t["id"]: [m["move"] for m in world.task(t["id"])["moves"]] for t in (leased, due, expired)}
+    assert moves == {
+        leased["id"]: ["enqueue", "claim", "requeue"],
+        due["id"]: ["defer", "promote"],
+        expired["id"]: ["enqueue", "expire"],
+    }
+    world.close()
