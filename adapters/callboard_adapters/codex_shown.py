@@ -67,7 +67,7 @@ class Shown:
         return [*(Message(MessageType.TEXT, one) for one in before), *self._progress(Message(MessageType.TEXT, text))]
 
     def partial(self, item_id: str, delta: Any) -> Sequence[Output]:
-        if isinstance(delta, str):
+        if isinstance(delta, str) and item_id not in self._done:
             self._partial.setdefault(item_id, []).append(delta)
         return self.alive()
 

@@ -57,6 +57,7 @@ class PiStream:
         self._marks = MarkupFilter()
         self._streamed: dict[str, list[str]] = {"text": [], "thinking": []}  # of the current message, already told
         self._counted = False  # the current turn's tokens are in `usage`
+        self._last: dict[str, Any] = {}  # the last whole message, which may be told twice
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
             "message_update": self._update,
@@ -136,8 +137,9 @@ class PiStream:
     def _message_end(self, event: dict[str, Any]) -> Sequence[Output]:
         """The whole message: what its deltas did not tell (renamed, or lost) is told now."""
         message = event["message"]
-        if message.get("role") != "assistant":
+        if message.get("role") != "assistant" or message == self._last:
             return _ALIVE
+        self._last = message
         outputs: list[Output] = []
         rest = self._marks.flush()
         if rest:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from callboard_adapters.dialects.json_values import flatten
-from callboard_adapters.messages import Message, TokenUsage
+from callboard_adapters.messages import Message, MessageType, TokenUsage
 from callboard_adapters.stream import MessageStream
 from callboard_adapters.watchdogs import Watchdogs
 
@@ -23,6 +25,13 @@ def in_words(message: Message) -> Message:
 
 
 @dataclass(slots=True)
+class _Call:
+    running: int = 0
+    use: tuple[str, Mapping[str, Any] | None] | None = None  # the last start, while it runs
+    ended: bool = False
+
+
+@dataclass(slots=True)
 class RunState:
     """`lines` and `bytes` are of the processes that have ended."""
 
@@ -32,8 +41,27 @@ class RunState:
     session_id: str = ""
     lines: int = 0
     bytes: int = 0
+    _calls: dict[str, _Call] = field(default_factory=dict)
 
     def say(self, message: Message, now: float) -> bool:
         """Pass a message on; True when the clocks must be looked at."""
-        self.stream.put(in_words(message))
+        if in_words(message).call_id and self._told_before(message):
+            self.watchdogs.alive(now)
+            return False
+        self.stream.put(message)
         return self.watchdogs.message(message, now)
+
+    def _told_before(self, message: Message) -> bool:
+        """A tool's start or end that an earlier event told. Models of some providers give several calls one id: another
+        tool or input, or a start after an end, is another call."""
+        call = self._calls.setdefault(message.call_id, _Call())
+        if message.type is MessageType.TOOL_USE:
+            use = (message.tool, message.input)
+            if call.running and call.use == use:
+                return True
+            call.running, call.use = call.running + 1, use
+        elif message.type is MessageType.TOOL_RESULT:
+            if call.ended and not call.running:
+                return True
+            call.running, call.use, call.ended = max(0, call.running - 1), None, True
+        return False

@@ -33,6 +33,7 @@ class Step:
     """One model call: from `step_start` to `step_finish`."""
 
     open: bool = True
+    announced: bool = False  # by a `step_start`
     text: str = ""
     called: bool = False  # a tool that the CLI ran: its result must go back to the model
     anything: bool = False  # text, thought, tool or tokens
@@ -59,6 +60,7 @@ class RunJson:
         self.truncated = False  # the provider's output limit cut the last step off
         self.silent_after_tool = False  # the last thing said was a tool's end
         self._ended = False
+        self._told: tuple[Any, str] = ("", "")  # (type, part) of the last event
         self._tokens = TokenUsage()
         self._shown: set[str] = set()  # tool calls already told
         self._unknown: set[str] = set()
@@ -83,9 +85,12 @@ class RunJson:
             self.session_id = session_id
             outputs.append(SessionId(session_id))
         part = event.get("part")
+        kind = event.get("type")
         if isinstance(part, dict) and isinstance(part.get("id"), str):
             self.last_part = max(self.last_part, part["id"])
-        kind = event.get("type")
+            told, self._told = self._told, (kind, part["id"])
+            if told == self._told and kind != "tool_use":
+                return _ALIVE  # the same part twice; a tool's may come again with its result
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:
             outputs += handler(event) if handler else self._unheard_of(f"event {kind!r}", event)
@@ -100,9 +105,11 @@ class RunJson:
     # events ----------------------------------------------------------------------
 
     def _step_start(self, event: dict[str, Any]) -> Sequence[Output]:
-        self.step = Step()
-        self.answer = ""
-        self.silent_after_tool = False
+        if self.step is None or not self.step.open or self.step.announced:
+            self.step = Step()
+            self.answer = ""
+            self.silent_after_tool = False
+        self.step.announced = True  # its first part may have come before it
         return self._go_on() or _ALIVE
 
     def _text(self, event: dict[str, Any]) -> Sequence[Output]:

@@ -53,6 +53,7 @@ class StreamJson:
         self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
         self._answer_id = ""
         self._usage = MessageUsage()
+        self._uuid: Any = None  # of the last event
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
             "assistant": self._assistant,
@@ -74,6 +75,10 @@ class StreamJson:
         event = self.parser.parse(line)
         if event is None:
             return self.parser.notices()
+        uuid = event.get("uuid")
+        if uuid is not None and uuid == self._uuid:
+            return _ALIVE  # the same event twice
+        self._uuid = uuid
         kind = event.get("type")
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:
@@ -245,6 +250,8 @@ class StreamJson:
         return []
 
     def _result(self, event: dict[str, Any]) -> Sequence[Output]:
+        if self.results and event == self.results[-1]:
+            return [TurnEnded()]
         self.results.append(event)
         return [*self._session(event), *self.on_result(event)]
 

@@ -17,6 +17,8 @@ MAX_LINE = 64 << 20
 """Bytes. Real CLIs have printed 40 MB on one line (a whole thread on resume, an image in base64)."""
 
 
+_MARK = b"\xef\xbb\xbf"
+"""The byte order mark that shells of Windows put before the first line."""
 _AT_MARGIN = re.compile(rb"\n(?! )")
 
 
@@ -66,6 +68,8 @@ class LineFramer:
         longest = max(map(len, lines))
         if longest > self._limit:
             raise LineTooLong(longest, self._limit)
+        if not self.lines:
+            lines[0] = lines[0].removeprefix(_MARK)
         self.lines += data.count(b"\n") if self._indented else len(lines)
         return [line[:-1] if line.endswith(b"\r") else line for line in lines] if carriage_returns else lines
 
@@ -75,6 +79,8 @@ class LineFramer:
             return None
         line = b"".join(self._pieces)
         self._pieces.clear()
+        if not self.lines:
+            line = line.removeprefix(_MARK)
         self.lines += 1
         return line[:-1] if line.endswith(b"\r") else line
 

@@ -31,6 +31,14 @@ def test_lines_are_what_lf_separates_less_one_cr(data):
     assert framed([data]) == expected
 
 
+@pytest.mark.parametrize("read", [1, 2, 4, 100])
+def test_a_byte_order_mark_is_no_part_of_the_first_line_and_stays_in_others(read):
+    mark = b"\xef\xbb\xbf"
+    data = mark + b"{}\r\n" + mark + b"x\n"
+    assert framed([data[at : at + read] for at in range(0, len(data), read)]) == [b"{}", mark + b"x"]
+    assert framed([mark + b"{}"]) == [b"{}"]
+
+
 def test_a_line_over_the_limit_is_refused_in_one_read_or_in_many():
     for chunks in ([b"x" * 11 + b"\n"], [b"x" * 6, b"x" * 5], [b"ok\n" + b"x" * 11]):
         with pytest.raises(LineTooLong) as caught:

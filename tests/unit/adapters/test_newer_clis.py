@@ -139,6 +139,14 @@ def test_a_refused_resume_is_found_wherever_the_error_event_says_it(event):
     assert run.finish().resume_rejected
 
 
+def test_an_event_that_is_told_twice_counts_once():
+    """A result twice has been billed twice."""
+    told = {**said("done", usage=USAGE), "uuid": "u-1"}
+    last = result(model_usage_since_last_result={"m": {"inputTokens": 10, "outputTokens": 5}})
+    run = claude(INIT, told, told, last, last)
+    assert (run.text(), run.finish().usage) == ("done", {"m": TokenUsage(10, 5)})
+
+
 # ── streams of their own ─────────────────────────────────────────────────────
 
 
@@ -165,6 +173,37 @@ def test_opencode_a_tool_that_ended_under_another_word_has_a_result():
     part = {"tool": "bash", "callID": "c", "state": {"status": "done", "input": {"command": "ls"}, "output": "a.txt"}}
     run = Speaking(OpencodeAdapter).event({"type": "tool_use", "sessionID": "s", "part": part})
     assert [m.output for m in run.of(MessageType.TOOL_RESULT)] == ["a.txt"]
+
+
+def test_opencode_a_part_that_is_told_twice_counts_once():
+    text = {"type": "text", "sessionID": "s", "part": {"id": "prt_2", "type": "text", "text": "done"}}
+    tokens = {"input": 10, "output": 4, "cache": {"read": 2, "write": 0}}
+    end = {"type": "step_finish", "sessionID": "s", "part": {"id": "prt_3", "reason": "stop", "tokens": tokens}}
+    run = Speaking(OpencodeAdapter).event({"type": "step_start", "sessionID": "s"}, text, text, end, end)
+    outcome = run.finish()
+    assert (outcome.output, sum(u.tokens for u in outcome.usage.values())) == ("done", 16)
+
+
+def test_opencode_words_before_the_start_of_their_step_are_its_words():
+    text = {"type": "text", "sessionID": "s", "part": {"text": "done"}}
+    end = {"type": "step_finish", "sessionID": "s", "part": {"reason": "stop", "tokens": {"input": 10, "output": 4}}}
+    assert Speaking(OpencodeAdapter).event(text, {"type": "step_start"}, end).finish().output == "done"
+
+
+@pytest.mark.parametrize("twice", [0, 1, 2])
+def test_copilot_an_event_that_is_told_twice_counts_once(twice):
+    events = [
+        {"id": "1", "type": "assistant.message_delta", "data": {"messageId": "m", "deltaContent": "Hel"}},
+        {"id": "2", "type": "assistant.message", "data": {"messageId": "m", "content": "Hello"}},
+        {"id": "3", "type": "tool.execution_complete", "data": {"toolCallId": "t", "result": {"content": "a"}}},
+    ]
+    run = Speaking(CopilotAdapter).event(*events[: twice + 1], *events[twice:])
+    assert (run.text(), len(run.of(MessageType.TOOL_RESULT))) == ("Hello", 1)
+
+
+def test_pi_a_message_that_is_told_twice_is_shown_once():
+    ended = {"type": "message_end", "message": message("done")}
+    assert Speaking(PiAdapter).event(*begin(), ended, ended).text() == "done"
 
 
 def test_copilot_deltas_without_their_message_are_the_answer():
@@ -198,6 +237,14 @@ def test_codex_a_piece_under_no_id_or_a_wrong_one_is_told_once_with_its_message(
     talk.note("item/completed", item=text_item("Done.", "m2"))
     talk.note("turn/completed", turn={"id": "tu-1", "status": "completed"})
     assert [m.content for m in talk.messages(MessageType.TEXT)] == ["Done."]
+
+
+def test_codex_a_piece_that_comes_after_its_message_is_no_answer():
+    talk = Talk().begin()
+    talk.note("item/completed", item=text_item("Done.", "m2"))
+    talk.note("item/agentMessage/delta", itemId="m2", delta="e.")
+    talk.note("turn/completed", turn={"id": "tu-1", "status": "completed"})
+    assert talk.conversation.turn.shown.answer == "Done."
 
 
 def test_codex_the_bill_of_the_turn_before_names_no_turn_of_ours():
