@@ -77,8 +77,8 @@ class AgentSkills(Body):
     skills: list[SkillSummary] = Field(default_factory=list)
 
 
-class PutAgentSkills(Body):
-    """The whole list, in the order wanted; ids of the workspace's skills."""
+class AgentSkillIds(Body):
+    """Ids of the workspace's skills, in the order wanted: the whole list, or what is added to it."""
 
     skill_ids: list[Id] = Field(max_length=MAX_SKILLS)
 

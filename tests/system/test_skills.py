@@ -89,7 +89,8 @@ def test_an_imported_skill_is_in_the_folder_where_the_agents_cli_looks(machine: 
 def test_a_replaced_skill_is_the_next_runs_and_a_taken_one_is_gone(machine: WithClaude) -> None:
     folder = skill_folder(machine, "moving")
     assert machine.run("skill", "import", str(folder)).returncode == 0
-    machine.run("agent", "skills", "set", "scout", "moving")
+    machine.run("agent", "skills", "set", "scout", "--none")
+    assert machine.run("agent", "skills", "add", "scout", "moving").returncode == 0
     assert list(seen(machine)["files"]) == ["moving/SKILL.md"]
     (folder / "extra.md").write_text("more")
     again = machine.run("skill", "import", str(folder))
@@ -97,7 +98,7 @@ def test_a_replaced_skill_is_the_next_runs_and_a_taken_one_is_gone(machine: With
     assert "already" in again.stderr
     assert machine.run("skill", "import", str(folder), "--replace").returncode == 0
     assert sorted(seen(machine)["files"]) == ["moving/SKILL.md", "moving/extra.md"]
-    assert machine.run("agent", "skills", "set", "scout", "--none").returncode == 0
+    assert machine.run("agent", "skills", "remove", "scout", "Moving").returncode == 0
     assert seen(machine)["files"] == {}
 
 

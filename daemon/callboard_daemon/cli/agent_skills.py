@@ -1,6 +1,9 @@
-"""`callboard agent skills list|set`: which of the workspace's skills an agent has."""
+"""`callboard agent skills list|add|remove|set`: which of the workspace's skills an agent has."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,9 +11,12 @@ from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import working
 from callboard_daemon.cli.skill import print_skills
 from callboard_daemon.cli.typed import body_from
-from callboard_wire.skills import PutAgentSkills
+from callboard_wire.skills import AgentSkillIds
 
-NONE = "This agent has no skills. Give it some: callboard agent skills set AGENT SKILL…"
+if TYPE_CHECKING:
+    from callboard_daemon.cli.api import Api
+
+NONE = "This agent has no skills. Give it some: callboard agent skills add AGENT SKILL…"
 
 
 @click.group()
@@ -29,6 +35,31 @@ def list_of_agent(cli: Cli, agent: str) -> None:
     print_skills(cli, found.skills, empty=NONE)
 
 
+@skills.command("add")
+@click.argument("agent")
+@click.argument("names", metavar="SKILL...", nargs=-1, required=True)
+@output_option
+@pass_cli
+def add_to_agent(cli: Cli, agent: str, names: tuple[str, ...]) -> None:
+    """Give AGENT these skills, by name or id, after those it has. It has them from its next task on."""
+    with cli.connect() as api, working(cli, "asking the server"):
+        done = api.add_agent_skills(api.agent(agent).id, _ids(api, names))
+    print_skills(cli, done.skills, empty=NONE)
+
+
+@skills.command("remove")
+@click.argument("agent")
+@click.argument("name", metavar="SKILL")
+@output_option
+@pass_cli
+def remove_from_agent(cli: Cli, agent: str, name: str) -> None:
+    """Take a skill away from AGENT. The skill stays in the workspace."""
+    with cli.connect() as api, working(cli, "asking the server"):
+        [found] = api.skills_named([name])
+        done = api.remove_agent_skill(api.agent(agent).id, found.id)
+    print_skills(cli, done.skills, empty=NONE)
+
+
 @skills.command("set")
 @click.argument("agent")
 @click.argument("names", metavar="[SKILL]...", nargs=-1)
@@ -36,10 +67,13 @@ def list_of_agent(cli: Cli, agent: str) -> None:
 @output_option
 @pass_cli
 def set_of_agent(cli: Cli, agent: str, names: tuple[str, ...], none: bool) -> None:
-    """Give AGENT these skills, by name or id, and no others. It has them from its next task on."""
+    """Give AGENT exactly these skills, by name or id, in this order. It has them from its next task on."""
     if bool(names) == none:
         raise click.UsageError("name the skills, or say --none")
     with cli.connect() as api, working(cli, "asking the server"):
-        body = body_from(PutAgentSkills, skill_ids=[each.id for each in api.skills_named(names)])
-        done = api.put_agent_skills(api.agent(agent).id, body)
+        done = api.put_agent_skills(api.agent(agent).id, _ids(api, names))
     print_skills(cli, done.skills, empty=NONE)
+
+
+def _ids(api: Api, names: Sequence[str]) -> AgentSkillIds:
+    return body_from(AgentSkillIds, skill_ids=[each.id for each in api.skills_named(names)])

@@ -20,9 +20,9 @@ from callboard_wire.api import (
 )
 from callboard_wire.bodies import Body, TaskMessage
 from callboard_wire.skills import (
+    AgentSkillIds,
     AgentSkills,
     CreateSkillRequest,
-    PutAgentSkills,
     SkillSummary,
     SkillView,
     UpdateSkillRequest,
@@ -95,8 +95,15 @@ class Api(PeopleCalls):
     def agent_skills(self, agent_id: str) -> AgentSkills:
         return self._ask("GET", f"/api/agents/{segment(agent_id, 'agent')}/skills", AgentSkills)
 
-    def put_agent_skills(self, agent_id: str, body: PutAgentSkills) -> AgentSkills:
+    def put_agent_skills(self, agent_id: str, body: AgentSkillIds) -> AgentSkills:
         return self._ask("PUT", f"/api/agents/{segment(agent_id, 'agent')}/skills", AgentSkills, body)
+
+    def add_agent_skills(self, agent_id: str, body: AgentSkillIds) -> AgentSkills:
+        return self._ask("POST", f"/api/agents/{segment(agent_id, 'agent')}/skills/add", AgentSkills, body)
+
+    def remove_agent_skill(self, agent_id: str, skill_id: str) -> AgentSkills:
+        path = f"/api/agents/{segment(agent_id, 'agent')}/skills/{segment(skill_id, 'skill')}"
+        return self._ask("DELETE", path, AgentSkills)
 
     def runtimes(self) -> Iterator[RuntimeView]:
         return self._pages("/api/runtimes", RuntimeView, {})

@@ -77,7 +77,7 @@ def import_skill(cli: Cli, path: Path, name: str | None, description: str | None
         print_json(done)
         return
     print_fields(_fields(done))
-    note(f'Give it to an agent: callboard agent skills set AGENT "{done.name}"')
+    note(f'Give it to an agent: callboard agent skills add AGENT "{done.name}"')
 
 
 @skill.command("export")

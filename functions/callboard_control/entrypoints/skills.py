@@ -14,9 +14,9 @@ from callboard_control.skills import enabled, library
 from callboard_control.skills import resolve as resolving
 from callboard_wire.api import Page
 from callboard_wire.skills import (
+    AgentSkillIds,
     AgentSkills,
     CreateSkillRequest,
-    PutAgentSkills,
     ResolvedSkills,
     ResolveSkills,
     SkillSummary,
@@ -67,9 +67,21 @@ def list_agent_skills(agent_id: str) -> AgentSkills:
 
 
 @app.put("/api/agents/<agent_id>/skills")
-def replace_agent_skills(agent_id: str, request: PutAgentSkills) -> AgentSkills:
+def replace_agent_skills(agent_id: str, request: AgentSkillIds) -> AgentSkills:
     who = person(caller(app))
-    return enabled.replace(who, teammates.find(who.workspace_id, agent_id), request)
+    return enabled.replace(who, teammates.find(who.workspace_id, agent_id), request.skill_ids)
+
+
+@app.post("/api/agents/<agent_id>/skills/add")
+def add_agent_skills(agent_id: str, request: AgentSkillIds) -> AgentSkills:
+    who = person(caller(app))
+    return enabled.add(who, teammates.find(who.workspace_id, agent_id), request.skill_ids)
+
+
+@app.delete("/api/agents/<agent_id>/skills/<skill_id>")
+def remove_agent_skill(agent_id: str, skill_id: str) -> AgentSkills:
+    who = person(caller(app))
+    return enabled.remove(who, teammates.find(who.workspace_id, agent_id), skill_id)
 
 
 @app.post("/api/daemon/runtimes/<runtime_id>/tasks/<task_id>/skill-bundles/resolve")

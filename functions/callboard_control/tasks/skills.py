@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from callboard_control.store import bundles, keys, table
@@ -52,7 +53,7 @@ def _body(bundle: Bundle, files: list[SkillFile], digest: str = "") -> SkillBody
 
 def _whole(skills: list[SkillItem], room: int) -> list[SkillBody]:
     """For a daemon that was written before there were other files than text: those are left out."""
-    found = bundles.read_many([skill for skill in skills if int(skill.size) <= room])
+    found = bundles.read_many(list(_up_to(room, skills)))
     bodies = []
     for skill in skills:
         sent = _missing(skill)
@@ -66,6 +67,14 @@ def _whole(skills: list[SkillItem], room: int) -> list[SkillBody]:
                 sent = complete
         bodies.append(sent)
     return bodies
+
+
+def _up_to(room: int, skills: list[SkillItem]) -> Iterator[SkillItem]:
+    """Those whose sizes sum up to no more than `room`: fifty skills may be 200 MB."""
+    for skill in skills:
+        if int(skill.size) <= room:
+            room -= int(skill.size)
+            yield skill
 
 
 def _missing(skill: SkillItem) -> SkillBody:

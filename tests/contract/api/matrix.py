@@ -67,6 +67,8 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  DELETE /api/skills/{skill_id}
 401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/agents/{agent_id}/skills
 401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  PUT /api/agents/{agent_id}/skills
+401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  POST /api/agents/{agent_id}/skills/add
+401 401  200 200 403 200 403  403 403 403 403  404 404 403 403  DELETE /api/agents/{agent_id}/skills/{skill_id}
 
 401 401  200 200 200 200 200  200 200 403 403  200 200 200 403  GET /api/tasks
 401 401  200 200 403 200 403  200 200 403 403  404 404 404 403  GET /api/tasks of the agent
@@ -161,6 +163,8 @@ SENT: Final = {
     "PUT /api/skills/{skill_id}": Sent({"description": "changed"}),
     "DELETE /api/skills/{skill_id}": Sent(needs="spare_skill"),
     "PUT /api/agents/{agent_id}/skills": Sent({"skill_ids": ["{skill_id}"]}),
+    "POST /api/agents/{agent_id}/skills/add": Sent({"skill_ids": ["{skill_id}"]}),
+    "DELETE /api/agents/{agent_id}/skills/{skill_id}": Sent(needs="spare_skill"),
     "GET /api/agents/{agent_id} open to all": Sent(needs="open_agent"),
     "PUT /api/model-profiles/{key}": Sent({"providers": {"claude": {"model": "opus"}}}),
     "GET /api/tasks of the agent": Sent(query={"agent": "{agent_id}"}),

@@ -145,6 +145,8 @@ def skills(world: World) -> None:
     path = f"/api/agents/{world.agent_id}/skills"
     world.call("PUT", path, world.person, {"skill_ids": [skill]})
     world.call("GET", path, world.person)
+    world.call("DELETE", f"{path}/{skill}", world.person)
+    world.call("POST", f"{path}/add", world.person, {"skill_ids": [skill]})
     world.enqueue("with a skill")
     [task] = world.claim()
     asked = f"/api/daemon/runtimes/{world.runtime_id}/tasks/{task['id']}/skill-bundles/resolve"

@@ -265,6 +265,39 @@ def test_an_unknown_skill_and_another_workspaces_are_refused_alike(world: World,
     assert world.call("PUT", "/api/agents/ada/skills", {"skill_ids": ["x"] * 51}).status == 422
 
 
+def test_skills_are_added_and_taken_away_one_by_one(world: World, machine: Machine) -> None:
+    one, two = make(world, "one"), make(world, "two")
+    give(world, one)
+    path = "/api/agents/ada/skills"
+    assert [s["name"] for s in world.ok("POST", f"{path}/add", {"skill_ids": [two["id"], one["id"]]})["skills"]] == [
+        "one",
+        "two",
+    ]
+    assert world.call("POST", f"{path}/add", {"skill_ids": ["nobodys"]}).error == "skill_not_found"
+    left = world.ok("DELETE", f"{path}/{one['id']}")
+    assert [s["name"] for s in left["skills"]] == ["two"]
+    assert world.ok("DELETE", f"{path}/{one['id']}") == left, "again changes nothing"
+    assert world.ok("GET", path) == left
+
+
+def test_what_many_people_add_at_once_is_all_there(world: World, machine: Machine) -> None:
+    skills = [make(world, f"s{n}") for n in range(4)]
+    path = "/api/agents/ada/skills/add"
+    threads = [threading.Thread(target=world.ok, args=("POST", path, {"skill_ids": [s["id"]]})) for s in skills]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {s["name"] for s in world.ok("GET", "/api/agents/ada/skills")["skills"]} == {"s0", "s1", "s2", "s3"}
+
+
+def test_an_agent_has_no_more_skills_than_a_claim_can_name(world: World, machine: Machine) -> None:
+    skills = [make(world, f"s{n}") for n in range(51)]
+    give(world, *skills[:50])
+    answer = world.call("POST", "/api/agents/ada/skills/add", {"skill_ids": [skills[50]["id"]]})
+    assert (answer.status, answer.error) == (400, "too_many_skills")
+
+
 def test_a_deleted_skill_is_no_agents_any_more(world: World, machine: Machine) -> None:
     kept, gone = make(world, "kept"), make(world, "gone")
     give(world, gone, kept)
