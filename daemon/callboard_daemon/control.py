@@ -31,6 +31,7 @@ from callboard_wire.bodies import (
     TaskState,
     UsageRequest,
 )
+from callboard_wire.runtimes import ProfileView
 from callboard_wire.skills import ResolvedSkills, ResolveSkills
 
 T = TypeVar("T", bound=BaseModel)
@@ -39,6 +40,14 @@ CLAIM_GRACE_S: Final = 10.0
 """Longer than the server holds a claim: its answer still has to travel."""
 SHORT_S: Final = 10.0
 DEREGISTER_S: Final = 5.0
+
+
+class _Me(Body):
+    workspace_id: str
+
+
+class _Profiles(Body):
+    items: list[ProfileView]
 
 
 class Control:
@@ -63,6 +72,14 @@ class Control:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._http.aclose()
+
+    async def workspace(self) -> str:
+        """The id of the workspace that the token is for."""
+        return (await self._ask("GET", "/api/me", None, _Me, timeout=SHORT_S)).workspace_id
+
+    async def runtime_profiles(self, workspace: str) -> list[ProfileView]:
+        path = f"/api/daemon/workspaces/{workspace}/runtime-profiles"
+        return (await self._ask("GET", path, None, _Profiles, timeout=SHORT_S)).items
 
     async def register(self, body: RegisterRequest) -> RegisterResponse:
         return await self._post("register", body, RegisterResponse)

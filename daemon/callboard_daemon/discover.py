@@ -68,13 +68,14 @@ USUAL_FOLDERS: Final = (
 @dataclass(frozen=True, slots=True)
 class Found:
     """A provider that can be offered. `version` is the CLI's own words, "" when it said none; `identity` names the
-    very file that said it."""
+    very file that said it; `launch_prefix` are a runtime profile's fixed arguments."""
 
     provider: str
     executable: str
     version: str
     capabilities: Capabilities
     identity: tuple[str, ...]
+    launch_prefix: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class Inventory:
 async def discover(settings: Settings, environ: Mapping[str, str]) -> Inventory:
     """Look for every provider that is wanted. Raises `SettingError` for a name in `providers` that nobody knows."""
     path = await search_path(environ, ask_shell=settings.login_shell)
-    env = {**inherited(environ, settings.pass_env), **settings.env, "PATH": ":".join(path)}
+    env = probe_env(settings, environ, path)
     at_once = asyncio.Semaphore(PROBES_AT_ONCE)
 
     async def look(name: str) -> Found | str:
@@ -103,6 +104,11 @@ async def discover(settings: Settings, environ: Mapping[str, str]) -> Inventory:
     for name, why in skipped.items():
         log.debug("not offered: %s (%s)", name, why)
     return Inventory(found, skipped, path)
+
+
+def probe_env(settings: Settings, environ: Mapping[str, str], path: tuple[str, ...]) -> dict[str, str]:
+    """What a CLI is asked for its version in: the agent's environment, without anything of a task."""
+    return {**inherited(environ, settings.pass_env), **settings.env, "PATH": ":".join(path)}
 
 
 async def search_path(environ: Mapping[str, str], *, ask_shell: bool) -> tuple[str, ...]:
@@ -166,22 +172,28 @@ def logged_in(found: Found, environ: Mapping[str, str]) -> bool | None:
 
 
 async def _look(name: str, settings: Settings, env: Mapping[str, str]) -> Found | str:
-    """The provider, or why it is not offered."""
+    return await examine(name, name, settings.of_provider(name).path, (), env)
+
+
+async def examine(
+    label: str, provider: str, wanted: str, prefix: tuple[str, ...], env: Mapping[str, str]
+) -> Found | str:
+    """The CLI at `wanted` (a path, or a name for PATH; "" is the provider's usual one) with fixed arguments `prefix`,
+    as something to offer, or why it cannot be. `label` is what people call it."""
     try:
-        can = registry.adapter_class(name).capabilities
+        can = registry.adapter_class(provider).capabilities
     except (AdapterError, ImportError, TypeError, AttributeError) as error:
         return f"its adapter cannot be loaded: {error}"
-    wanted = settings.of_provider(name).path or can.executable
     try:
-        executable = find_executable(name, wanted, env["PATH"])
+        executable = find_executable(label, wanted or can.executable, env["PATH"])
     except ExecutionError as error:
         return str(error)
     # Its own folder first, as in a run: a script from ~/.nvm/…/v22 must not meet the system's old `node`.
     own_first = {**env, "PATH": f"{Path(executable).parent}{os.pathsep}{env['PATH']}"}
-    version, text = await probe_version(executable, (), can.version_args, env=own_first, cwd=tempfile.gettempdir())
+    version, text = await probe_version(executable, prefix, can.version_args, env=own_first, cwd=tempfile.gettempdir())
     if can.minimum_version and version and version < (parse_version(can.minimum_version) or (0, 0, 0)):
-        return f"version {'.'.join(map(str, version))} is below the minimum {can.minimum_version}; update {name}"
-    return Found(name, executable, text, can, await asyncio.to_thread(file_identity, executable))
+        return f"version {'.'.join(map(str, version))} is below the minimum {can.minimum_version}; update {label}"
+    return Found(provider, executable, text, can, await asyncio.to_thread(file_identity, executable), prefix)
 
 
 def _existing(folders: list[str]) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ async def _once(
     stop: StopSignal,
     on_session: Callable[[str], None],
 ) -> Result:
-    config = BackendConfig(executable=prepared.found.executable, env=prepared.env)
+    found = prepared.found
+    config = BackendConfig(executable=found.executable, env=prepared.env, launch_prefix=found.launch_prefix)
     session = await create_backend(provider, config).execute(prompt, options)
     stopper = asyncio.create_task(_cancel_when_asked(session, stop))
     try:

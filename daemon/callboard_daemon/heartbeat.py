@@ -7,7 +7,7 @@ import logging
 import random
 from typing import Final
 
-from callboard_daemon.errors import ControlError, NotAuthorised, NotFound, NotLoggedIn
+from callboard_daemon.errors import ControlError, NotAuthorised, NotFound, NotLoggedIn, SettingError
 from callboard_daemon.register import Registration
 from callboard_wire.bodies import HEARTBEAT_EVERY_S, HeartbeatRequest
 
@@ -30,6 +30,9 @@ async def keep_beating(registration: Registration) -> None:
             if answer.runtime_gone or answer.gone_runtime_ids:
                 log.warning("the server has forgotten %s: registering again", answer.gone_runtime_ids or "a runtime")
                 await try_to_register(registration)
+            elif answer.profiles_version != registration.profiles_version:
+                log.info("the workspace's runtime profiles have changed: registering again")
+                await try_to_register(registration)
             pause = min(max(answer.next_heartbeat_s, 1.0), 120.0)
         except (NotAuthorised, NotFound) as error:
             log.warning("heartbeat refused (%s): registering again", error)
@@ -42,7 +45,7 @@ async def try_to_register(registration: Registration) -> bool:
     """Register; False, and a log line that says what to do, when that does not work now."""
     try:
         await registration.register()
-    except (ControlError, NotLoggedIn) as error:
+    except (ControlError, NotLoggedIn, SettingError) as error:
         log.warning("cannot register: %s %s", error, error.hint)
         return False
     return True

@@ -2,7 +2,10 @@
 
     GET  /health     who this is and how it does; nothing secret
     GET  /metrics    Prometheus text
-    POST /shutdown   drain and end; needs the secret from the state folder, which only the daemon's user can read
+    POST /shutdown   drain and end
+    POST /look       look again for CLIs and runtime profiles
+
+What changes anything needs the secret from the state folder, which only the daemon's user can read.
 
 h11 (which httpx brings) reads the requests; a web framework would cost more memory than the whole idle daemon may.
 """
@@ -29,11 +32,11 @@ _MAX_BODY: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LocalFace:
-    """What the address shows and does. `health` and `metrics` must not block."""
+    """What the address shows, and what it does by path. None of it may block."""
 
     health: Callable[[], Mapping[str, Any]]
     metrics: Callable[[], str]
-    shutdown: Callable[[], None]
+    doors: Mapping[bytes, Callable[[], None]]
     secret: str
 
 
@@ -93,15 +96,17 @@ def _answer(face: LocalFace, request: h11.Request) -> tuple[int, str, bytes]:
         return 200, "application/json", json.dumps(face.health()).encode()
     if route == (b"GET", b"/metrics"):
         return 200, "text/plain; version=0.0.4; charset=utf-8", face.metrics().encode()
-    if route == (b"POST", b"/shutdown"):
+    method, path = route
+    if method == b"POST" and path in face.doors:
         given = dict(request.headers).get(b"authorization", b"")
         if not hmac.compare_digest(given, f"Bearer {face.secret}".encode()):
             return _error(401, "unauthenticated", "The secret of the state folder is needed.")
-        face.shutdown()
-        return 202, "application/json", b'{"status": "draining"}'
-    if route[1] in (b"/health", b"/metrics", b"/shutdown"):
+        face.doors[path]()
+        return 202, "application/json", b'{"status": "accepted"}'
+    known = [b"/health", b"/metrics", *face.doors]
+    if path in known:
         return _error(405, "method_not_allowed", "Not with this method.")
-    return _error(404, "route_not_found", "Only /health, /metrics and /shutdown are here.")
+    return _error(404, "route_not_found", f"Only {', '.join(name.decode() for name in known)} are here.")
 
 
 def _error(status: int, code: str, message: str) -> tuple[int, str, bytes]:

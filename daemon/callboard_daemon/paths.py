@@ -31,6 +31,11 @@ class Paths:
         return self.config_dir / "config.toml", self.config_dir / "config.json"
 
     @property
+    def profiles_file(self) -> Path:
+        """Which runtime profiles this machine runs, and where their commands are: written by the command line."""
+        return self.config_dir / "runtime-profiles.toml"
+
+    @property
     def credentials_file(self) -> Path:
         return self.config_dir / "credentials.json"
 

@@ -4,51 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
-from callboard_daemon.discover import Inventory, discover, file_identity
 from callboard_daemon.heartbeat import try_to_register
+from callboard_daemon.providers import Providers
 from callboard_daemon.register import Registration
-from callboard_daemon.settings import Settings
 
 log = logging.getLogger(__name__)
 
 EVERY_S: Final = 600.0
-ECHO: Final = "echo"
-"""For trying things out: offered when it is asked for, or when there is nothing else."""
 
 
-@dataclass(slots=True)
-class Providers:
-    """What this machine offers, as of the last look."""
-
-    settings: Settings
-    environ: Mapping[str, str] = field(repr=False)
-    inventory: Inventory = field(default_factory=Inventory)
-
-    async def look(self) -> bool:
-        """Look again; whether anything is new. A provider that is not found any more stays offered: a passing hiccup
-        must not take a working runtime away, and a run that really misses its CLI says so."""
-        fresh = await discover(self.settings, self.environ)
-        found, skipped = {**self.inventory.found, **fresh.found}, dict(fresh.skipped)
-        if len(found) > 1 and ECHO not in self.settings.providers and found.pop(ECHO, None) is not None:
-            skipped[ECHO] = "it has no model; name it in CALLBOARD_PROVIDERS to offer it beside the others"
-        new = found != self.inventory.found
-        self.inventory = Inventory(found, skipped, fresh.path)
-        return new
-
-    def replaced(self, provider: str) -> bool:
-        """Whether the CLI's file is not the one that was looked at: updated in place, or gone with its version."""
-        known = self.inventory.found.get(provider)
-        return known is not None and file_identity(known.executable) != known.identity
-
-
-async def keep_discovering(providers: Providers, registration: Registration) -> None:
-    """Look every ten minutes, until cancelled."""
+async def keep_discovering(providers: Providers, registration: Registration, asked: asyncio.Event) -> None:
+    """Look every ten minutes, and at once when somebody on this machine has `asked`; until cancelled."""
     while True:
-        await asyncio.sleep(EVERY_S)
+        try:
+            async with asyncio.timeout(EVERY_S):
+                await asked.wait()
+        except TimeoutError:
+            pass  # nobody asked; it is time anyway
+        asked.clear()
         await look_and_tell(providers, registration)
 
 

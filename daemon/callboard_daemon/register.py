@@ -8,18 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from callboard_daemon.control import Control
-from callboard_daemon.discover import Inventory
-from callboard_daemon.errors import NotAuthorised, NotLoggedIn
+from callboard_daemon.discover import Found
+from callboard_daemon.errors import ControlError, NotAuthorised, NotFound, NotLoggedIn, Refused, SettingError
 from callboard_daemon.paths import Paths
+from callboard_daemon.providers import Providers
 from callboard_daemon.state import DaemonToken, forget, read_daemon_token, write_daemon_token
-from callboard_wire.bodies import RegisterRequest, RegisterResponse, RuntimeOffer
+from callboard_wire.bodies import FailedProfile, RegisterRequest, RegisterResponse, RuntimeOffer
 
 log = logging.getLogger(__name__)
+
+PROFILE_REFUSED = ("runtime_profile_not_found", "runtime_profile_disabled")
+"""A profile changed between our asking for it and our registering it."""
 
 
 @dataclass(slots=True)
 class Registration:
     """This machine as the server knows it. `runtimes` maps runtime ids to providers; empty before the first register.
+    `profiles` maps those of runtime profiles to the profiles' ids; `profiles_version` is the server's as of then.
 
     `persons_token` is asked each time: somebody may log in again while the daemon runs.
     """
@@ -29,23 +34,28 @@ class Registration:
     daemon_id: str
     device: str
     version: str
-    inventory: Callable[[], Inventory]
+    providers: Providers
     persons_token: Callable[[], str | None]
     runtimes: dict[str, str] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)
+    profiles_version: int = 0
     workspace_id: str = ""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _round: int = 0
 
     async def register(self) -> None:
-        """Register, with the daemon's own token where it has one that is still good. Raises `ControlError`, or
-        `NotLoggedIn` when there is no token to try."""
+        """Register, with the daemon's own token where it has one that is still good. Raises `ControlError`,
+        `NotLoggedIn` when there is no token to try, or `SettingError` when there is nothing to offer."""
         seen = self._round
         async with self._lock:
             if seen != self._round:
                 return  # another part of the daemon did it while we waited
             answer = await self._with_some_token()
             self._round += 1
-            self.runtimes = {runtime.id: runtime.provider for runtime in answer.runtimes}
+            offered = [runtime for runtime in answer.runtimes if runtime.status == "online"]
+            self.runtimes = {runtime.id: runtime.provider for runtime in offered}
+            self.profiles = {runtime.id: runtime.profile_id for runtime in offered if runtime.profile_id}
+            self.profiles_version = answer.profiles_version
             self.workspace_id = answer.workspace_id
             log.info("registered %d runtimes: %s", len(self.runtimes), ", ".join(sorted(self.runtimes.values())))
 
@@ -70,11 +80,25 @@ class Registration:
         return answer
 
     async def _ask(self) -> RegisterResponse:
-        found = sorted(self.inventory().found.values(), key=lambda each: each.provider)
-        offers = [
-            RuntimeOffer(name=f"{each.provider} ({self.device})"[:100], type=each.provider, version=each.version)
-            for each in found
-        ]
+        try:
+            return await self._offer()
+        except Refused as error:
+            if error.code not in PROFILE_REFUSED:
+                raise
+            log.info("a runtime profile has just changed: asking for them again")
+            return await self._offer()
+
+    async def _offer(self) -> RegisterResponse:
+        """Ask for the workspace's profiles, and offer everything this machine has."""
+        unanswered = await self._learn_profiles()
+        await self.providers.look_at_profiles()
+        offers, failed = self._offers(), self._failed()
+        if not offers and not failed:
+            if unanswered is not None:
+                raise unanswered  # there may well be profiles: worth waiting for
+            skipped = sorted(self.providers.inventory.skipped.items())
+            reasons = "; ".join(f"{name}: {why}" for name, why in skipped)
+            raise SettingError(f"no coding-agent CLI was found on this machine ({reasons})")
         return await self.control.register(
             RegisterRequest(
                 daemon_id=self.daemon_id,
@@ -82,5 +106,45 @@ class Registration:
                 cli_version=self.version,
                 launched_by="cli",
                 runtimes=offers,
+                failed_profiles=failed,
             )
         )
+
+    async def _learn_profiles(self) -> ControlError | None:
+        """Best effort: without an answer, which is returned, those known before stay. A server older than profiles has
+        none. Raises `NotAuthorised`."""
+        try:
+            workspace = self.workspace_id or await self.control.workspace()
+            self.providers.profiles = await self.control.runtime_profiles(workspace)
+        except NotAuthorised:
+            raise
+        except NotFound:
+            self.providers.profiles = ()
+        except ControlError as error:
+            log.warning("the runtime profiles could not be asked for: %s", error)
+            return error
+        return None
+
+    def _offers(self) -> list[RuntimeOffer]:
+        found = sorted(self.providers.inventory.found.values(), key=lambda each: each.provider)
+        offers = [RuntimeOffer(name=self._named(f.provider), type=f.provider, version=f.version) for f in found]
+        for profile in self.providers.profiles:
+            here = self.providers.custom.get(profile.id)
+            if isinstance(here, Found):
+                name = self._named(profile.display_name)
+                offers.append(RuntimeOffer(name=name, type=here.provider, version=here.version, profile_id=profile.id))
+        return offers
+
+    def _failed(self) -> list[FailedProfile]:
+        failed = []
+        for profile in self.providers.profiles:
+            why = self.providers.custom.get(profile.id)
+            if isinstance(why, str):
+                log.warning("runtime profile %s is not offered: %s", profile.display_name, why)
+                failed.append(
+                    FailedProfile(profile_id=profile.id, command_name=profile.command_name, reason=why[:2000])
+                )
+        return failed
+
+    def _named(self, what: str) -> str:
+        return f"{what} ({self.device})"[:100]

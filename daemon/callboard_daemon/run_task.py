@@ -24,7 +24,8 @@ from callboard_daemon.execute import Ran, execute
 from callboard_daemon.finish import ending_of, ending_without_run, keepable
 from callboard_daemon.metrics import Metrics
 from callboard_daemon.prepare import Machine, Prepared, check_identity, prepare
-from callboard_daemon.rediscover import Providers, look_and_tell
+from callboard_daemon.providers import Providers
+from callboard_daemon.rediscover import look_and_tell
 from callboard_daemon.register import Registration
 from callboard_daemon.report import Masker, Reporter
 from callboard_daemon.retry import retrying, task_lost, worth_another_try
@@ -201,14 +202,22 @@ async def _provider(run: Run) -> Found:
         raise PrepareError(
             "this machine does not offer the task's runtime any more", failure_reason=FailureReason.RUNTIME_OFFLINE
         )
+    profile_id = run.kit.registration.profiles.get(run.task.runtime_id)
     name = run.task.provider or known[run.task.runtime_id]
-    if providers.replaced(name):
+    if providers.replaced(_at_hand(providers, name, profile_id)):
         await look_and_tell(providers, run.kit.registration)
-    found = providers.inventory.found.get(name)
-    if found is None:
-        why = providers.inventory.skipped.get(name, "it is not known here")
-        raise PrepareError(f"{name} cannot run here: {why}", failure_reason=FailureReason.MISSING_EXECUTABLE)
+    found = _at_hand(providers, name, profile_id)
+    if isinstance(found, str):
+        raise PrepareError(f"{name} cannot run here: {found}", failure_reason=FailureReason.MISSING_EXECUTABLE)
     return found
+
+
+def _at_hand(providers: Providers, name: str, profile_id: str | None) -> Found | str:
+    """What runs the task as of the last look, or why nothing does. A profile is never stood in for by the built-in CLI
+    of its family."""
+    if profile_id is not None:
+        return providers.custom.get(profile_id, "its runtime profile is not known here any more")
+    return providers.inventory.found.get(name) or providers.inventory.skipped.get(name, "it is not known here")
 
 
 async def _start_and_run(run: Run, prepared: Prepared) -> Ran:

@@ -20,7 +20,7 @@ from callboard_daemon.claim import keep_claiming
 from callboard_daemon.control import Control
 from callboard_daemon.credentials import read_credentials, server_of
 from callboard_daemon.deliver import Delivered
-from callboard_daemon.errors import ControlError, NotAuthorised, SettingError, StateError
+from callboard_daemon.errors import ControlError, NotAuthorised, StateError
 from callboard_daemon.execenv.commands import write_commands
 from callboard_daemon.heartbeat import keep_beating
 from callboard_daemon.local_http import LocalFace, serve_locally
@@ -28,8 +28,9 @@ from callboard_daemon.logs import about
 from callboard_daemon.metrics import Metrics
 from callboard_daemon.paths import Paths
 from callboard_daemon.prepare import Machine
+from callboard_daemon.providers import Providers
 from callboard_daemon.recover import deliver_leftover, recover_orphans, settle_runs
-from callboard_daemon.rediscover import Providers, keep_discovering
+from callboard_daemon.rediscover import keep_discovering
 from callboard_daemon.register import Registration
 from callboard_daemon.retry import pause
 from callboard_daemon.run_task import Kit, run_task
@@ -64,6 +65,7 @@ class Daemon:
     detail: str = ""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    look: asyncio.Event = field(default_factory=asyncio.Event)
     runs: dict[asyncio.Task[None], StopSignal] = field(default_factory=dict)
     deliveries: set[asyncio.Task[Any]] = field(default_factory=set)
     started: float = field(default_factory=time.monotonic)
@@ -96,7 +98,7 @@ async def run_daemon(paths: Paths, settings: Settings, environ: Mapping[str, str
                 control,
                 daemon_id(paths),
                 Slots(settings.max_concurrent_tasks),
-                Providers(settings, environ),
+                Providers(settings, environ, paths),
             )
             _listen_to_signals(daemon)
             await stack.enter_async_context(_local_address(daemon, flags))
@@ -105,9 +107,6 @@ async def run_daemon(paths: Paths, settings: Settings, environ: Mapping[str, str
 
 async def _live(daemon: Daemon) -> None:
     await daemon.providers.look()
-    if not daemon.providers.inventory.found:
-        reasons = "; ".join(f"{name}: {why}" for name, why in sorted(daemon.providers.inventory.skipped.items()))
-        raise SettingError(f"no coding-agent CLI was found on this machine ({reasons})")
     leftovers = await settle_runs(daemon.paths.runs_dir, daemon.control.server_url)
     registration = _registration(daemon)
     if not await _registered(daemon, registration):
@@ -120,7 +119,7 @@ async def _live(daemon: Daemon) -> None:
     kit = Kit(daemon.control, _machine(daemon), daemon.metrics, daemon.providers, registration, skills)
     loops = [
         asyncio.create_task(keep_beating(registration)),
-        asyncio.create_task(keep_discovering(daemon.providers, registration)),
+        asyncio.create_task(keep_discovering(daemon.providers, registration, daemon.look)),
     ]
     claiming = asyncio.create_task(
         keep_claiming(
@@ -235,7 +234,7 @@ def _registration(daemon: Daemon) -> Registration:
         daemon_id=daemon.daemon_id,
         device=daemon.settings.device,
         version=version(),
-        inventory=lambda: daemon.providers.inventory,
+        providers=daemon.providers,
         persons_token=persons_token,
     )
 
@@ -258,7 +257,8 @@ def _machine(daemon: Daemon) -> Machine:
 @asynccontextmanager
 async def _local_address(daemon: Daemon, flags: Sequence[str]) -> AsyncIterator[None]:
     secret = secrets.token_urlsafe(32)
-    face = LocalFace(lambda: health(daemon), lambda: _metrics(daemon), daemon.ask_to_stop, secret)
+    doors = {b"/shutdown": daemon.ask_to_stop, b"/look": daemon.look.set}
+    face = LocalFace(lambda: health(daemon), lambda: _metrics(daemon), doors, secret)
     async with serve_locally(face) as port:
         daemon.port = port
         created = psutil.Process().create_time()
@@ -286,8 +286,15 @@ def health(daemon: Daemon) -> dict[str, Any]:
         "slots": daemon.slots.size,
         "running_tasks": len(daemon.runs),
         "providers": {name: found.version for name, found in sorted(daemon.providers.inventory.found.items())},
+        "profiles": _profiles(daemon.providers),
         "skipped": dict(sorted(daemon.providers.inventory.skipped.items())),
     }
+
+
+def _profiles(providers: Providers) -> dict[str, str]:
+    """By name: the version of the profile's command, or why it is not offered."""
+    here = ((profile.display_name, providers.custom.get(profile.id, "")) for profile in providers.profiles)
+    return {name: found if isinstance(found, str) else found.version for name, found in here}
 
 
 def _metrics(daemon: Daemon) -> str:

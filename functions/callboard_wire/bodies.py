@@ -105,6 +105,7 @@ class RegisterResponse(Body):
     repos: list[dict[str, Any]] = Field(default_factory=list)
     repos_version: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
+    profiles_version: int = 0
 
 
 class HeartbeatRequest(Body):

@@ -29,7 +29,7 @@ from callboard_daemon.cli.server_extra import load_server
 from callboard_daemon.discover import Found, discover, logged_in
 from callboard_daemon.errors import CallboardError, ExitCode
 from callboard_daemon.paths import Paths, paths_for
-from callboard_daemon.rediscover import ECHO
+from callboard_daemon.providers import ECHO
 from callboard_daemon.settings import load_settings
 from callboard_wire.agents import CreateAgentRequest
 from callboard_wire.api import BootstrapRequest, EnqueueRequest, TaskView

@@ -38,6 +38,12 @@ def ask_to_end(paths: Paths) -> bool:
     return True
 
 
+def ask_to_look(paths: Paths) -> bool:
+    """Ask the daemon to look again for what it can offer. False when there is none to ask."""
+    record = read_record(paths)
+    return record is not None and is_running(paths) and _ask(record, "POST", "/look") is not None
+
+
 def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
     """Whether `condition` became true within `seconds`."""
     end = time.monotonic() + seconds

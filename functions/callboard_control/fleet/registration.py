@@ -31,6 +31,7 @@ class _Machine:
     workspace_id: str
     owner_id: str | None
     digest: bytes | None
+    profiles_version: int
 
 
 def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
@@ -57,6 +58,7 @@ def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
     return RegisterResponse(
         workspace_id=machine.workspace_id,
         daemon_token=token,
+        profiles_version=machine.profiles_version,
         runtimes=[
             RegisteredRuntime(id=rid, name=o.name, provider=o.type, status=o.status, profile_id=o.profile_id)
             for rid, o in offers.items()
@@ -157,7 +159,8 @@ def _save_daemon(
         _refuse_anothers(actor, found, record)
         # A runtime that a daemon adds by itself is its machine's owner's: without one no task of it is handed out.
         owner_id = actor.user_id if isinstance(actor, Person) else (found.owner_id if found is not None else None)
-        machine = _Machine(record, actor.workspace_id, owner_id, digest)
+        version = int(found.profiles_version or 0) if found is not None else 0
+        machine = _Machine(record, actor.workspace_id, owner_id, digest, version)
         known = _offered(found, offers)
         unchanged = D.pk.does_not_exist() if found is None else D.runtimes == found.runtimes
         actions = _daemon_actions(machine, request, known)

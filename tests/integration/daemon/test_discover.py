@@ -11,7 +11,7 @@ import pytest
 from callboard_daemon.discover import discover, login_shell_path, search_path, usual_folders
 from callboard_daemon.errors import SettingError
 from callboard_daemon.paths import paths_for
-from callboard_daemon.rediscover import Providers
+from callboard_daemon.providers import Providers
 from callboard_daemon.settings import Settings, load_settings
 
 BARE = "/usr/bin:/bin"
@@ -102,14 +102,15 @@ async def test_relative_folders_of_path_are_not_searched(tmp_path: Path) -> None
 async def test_echo_is_offered_when_asked_for_or_when_there_is_nothing_else(tmp_path: Path) -> None:
     claude = program(tmp_path / "claude", "#!/bin/sh\necho 2.1.0\n")
     environ = {"HOME": str(tmp_path), "PATH": BARE}
-    alone = Providers(settings(tmp_path, providers="echo"), environ)
+    paths = paths_for("", {"CALLBOARD_HOME": str(tmp_path)})
+    alone = Providers(settings(tmp_path, providers="echo"), environ, paths)
     assert await alone.look()
     assert set(alone.inventory.found) == {"echo"}
     assert not await alone.look()
-    both = Providers(settings(tmp_path, providers="echo,claude", claude_path=str(claude)), environ)
+    both = Providers(settings(tmp_path, providers="echo,claude", claude_path=str(claude)), environ, paths)
     await both.look()
     assert set(both.inventory.found) == {"echo", "claude"}
-    all_of_them = Providers(settings(tmp_path, claude_path=str(claude)), environ)
+    all_of_them = Providers(settings(tmp_path, claude_path=str(claude)), environ, paths)
     await all_of_them.look()
     assert "claude" in all_of_them.inventory.found
     assert "CALLBOARD_PROVIDERS" in all_of_them.inventory.skipped["echo"]
