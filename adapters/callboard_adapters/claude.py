@@ -80,6 +80,8 @@ _VALUES = frozenset(
 class _Reader(StreamJson):
     """Claude's own: it may keep working after a result, and retries a refused login for three minutes."""
 
+    needs_a_person = ("AskUserQuestion",)
+
     def __init__(self) -> None:
         super().__init__()
         self.auth_retries = _AUTH_RETRIES
@@ -167,7 +169,7 @@ class ClaudeAdapter(StreamJsonAdapter):
         return Launch(args, env=env, files=files, stdin=user_message(prompt), keep_stdin=True, notices=notices)
 
     def tick(self, timer: str) -> Sequence[Output]:
-        return [TurnEnded()] if timer == "background" else ()
+        return [TurnEnded()] if timer == "background" else super().tick(timer)
 
     def usage(self) -> dict[str, TokenUsage]:
         """This run's tokens. On resume `modelUsage` and `total_cost_usd` are the whole session's and are not used."""

@@ -88,6 +88,8 @@ _MODEL_REQUEST = "codebuddy.ai/modelRequestId"
 
 
 class _Reader(StreamJson):
+    needs_a_person = _NEEDS_A_PERSON
+
     def __init__(self) -> None:
         super().__init__()
         self._handlers["file-history-snapshot"] = self._handlers["keep_alive"]
@@ -120,8 +122,6 @@ class _Reader(StreamJson):
 
     def permission(self, request: dict[str, Any]) -> dict[str, Any]:
         """It reads `allowed` and takes an answer without it for a refusal."""
-        if request.get("tool_name") in _NEEDS_A_PERSON:
-            request = {**request, "tool_name": "AskUserQuestion"}
         answer = super().permission(request)
         return {"allowed": answer["behavior"] == "allow", **answer}
 

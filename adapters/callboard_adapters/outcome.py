@@ -43,6 +43,11 @@ class Stopped:
     failure: FailureDetail | None = None
 
 
+def asks(answer: str) -> bool:
+    """Whether an answer ends with a question to whoever reads it: the work may be over and is not done."""
+    return answer.rstrip(" \t\r\n*_`\"'”’»)]").endswith(("?", "？", "؟"))
+
+
 def watchdog_stop(dog: Watchdog, limit: float, provider: str) -> Stopped:
     """The stop for a clock that ran out after `limit` seconds."""
     reason = _WATCHDOG_REASONS[dog]

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from callboard_adapters.attempt import Attempt
 from callboard_adapters.base import MAX_RELAUNCHES, Adapter, Launch, Outcome, Output, ProcessExit, Relaunch, StopCause
 from callboard_adapters.dialects.json_values import flatten
-from callboard_adapters.messages import Message, Result, RunStatus, StreamCounts, TokenUsage
+from callboard_adapters.messages import Message, MessageType, Result, RunStatus, StreamCounts, TokenUsage
 from callboard_adapters.options import ExecOptions
-from callboard_adapters.outcome import Stopped, conclude
+from callboard_adapters.outcome import Stopped, asks, conclude
 from callboard_adapters.process.environment import child_env
 from callboard_adapters.process.files import Written, write_files
 from callboard_adapters.requests import Requests
@@ -175,6 +175,9 @@ class Session:
     def _finish(self, outcome: Outcome, exit: ProcessExit) -> None:
         state, context = self._state, self._adapter.context
         noise, invalid = self._adapter.noise()
+        if outcome.status is RunStatus.COMPLETED and asks(flatten(outcome.output)):
+            text = "the answer ends with a question: input is wanted"
+            state.stream.put(Message(MessageType.STATUS, text, status="input_wanted", session_id=state.session_id))
         state.stream.end()
         usage = state.usage if outcome.usage is None else dict(outcome.usage)
         session_id = outcome.session_id or ("" if outcome.resume_rejected else state.session_id)

@@ -26,16 +26,24 @@ def ending_of(ran: Ran, record: RunRecord, cause: StopCause | None, mask: Masker
     if cause is StopCause.CANCELLED:
         return Ending(kind="cancel_ack", usage=usage, cancel_ack=CancelAckRequest(**_only_ack(common)))
     if result.status is RunStatus.COMPLETED:
-        output = mask.text(result.output)[:MAX_OUTPUT_CHARS]
+        output = _clipped(mask.text(result.output))
         return Ending(kind="complete", usage=usage, complete=CompleteRequest(**common, output=output))
     reason, error = _why(result, cause)
     fail = FailRequest(
         **common,
         error=mask.text(error)[:MAX_ERROR_CHARS],
         failure_reason=reason,
-        output=mask.text(result.output)[:MAX_OUTPUT_CHARS],
+        output=_clipped(mask.text(result.output)),
     )
     return Ending(kind="fail", usage=usage, fail=fail)
+
+
+def _clipped(output: str) -> str:
+    """`output` within its limit, and saying so where it was cut: half an answer must not look whole."""
+    if len(output) <= MAX_OUTPUT_CHARS:
+        return output
+    mark = f"\n\n[cut here: the answer has {len(output)} characters]"
+    return output[: MAX_OUTPUT_CHARS - len(mark)] + mark
 
 
 def ending_without_run(record: RunRecord, cause: StopCause | None, error: str, reason: FailureReason) -> Ending:

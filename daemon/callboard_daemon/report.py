@@ -82,8 +82,11 @@ class Reporter:
         self.tools_used = 0
 
     def accept(self, message: Message) -> None:
-        """One message of the run. Status messages are the daemon's business, not the transcript's."""
+        """One message of the run. States are the daemon's business; a sentence with one (a retry, a wait, a question
+        left open) is for people, and is a line of the transcript."""
         if message.type is MessageType.STATUS:
+            if message.content:
+                self.note(message.content, level="info")
             return
         if message.type in _MERGED:
             self._merge(message)

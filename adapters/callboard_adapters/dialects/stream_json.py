@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, TurnResumed, Usage
 from callboard_adapters.dialects.json_values import anthropic_usage, error_text, flatten, word
 from callboard_adapters.dialects.message_usage import MessageUsage
 from callboard_adapters.dialects.ndjson import LineParser
+from callboard_adapters.dialects.stream_json_blocks import input_of, launched_async
 from callboard_adapters.dialects.stream_json_input import encode
+from callboard_adapters.dialects.stream_json_questions import DENIED, Questions
+from callboard_adapters.dialects.stream_json_questions import TIMER as QUESTION
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
@@ -36,6 +39,9 @@ _OF_A_RESULT = frozenset({"type", "tool_use_id", "is_error", "content", "cache_c
 class StreamJson:
     """State of one process. Subclasses override the hooks at the end."""
 
+    needs_a_person: ClassVar[tuple[str, ...]] = ()
+    """Tools whose call waits for somebody's answer, where the CLI still listens to us."""
+
     def __init__(self) -> None:
         self.parser = LineParser()
         self.session_id = ""
@@ -53,6 +59,7 @@ class StreamJson:
         self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
         self._answer_id = ""
         self._usage = MessageUsage()
+        self._questions = Questions(self.needs_a_person)
         self._uuid: Any = None  # of the last event
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
@@ -149,9 +156,10 @@ class StreamJson:
                     tool=block.get("name") or kind,
                     call_id=block.get("id") or "",
                     parent_call_id=parent,
-                    input=_mapping(block.get("input")),
+                    input=input_of(block.get("input")),
                 )
             )
+            outputs += self._questions.called(word(block.get("name")), word(block.get("id")))
             if not parent:
                 self.answer = ""
             if not ("name" in block and "input" in block):
@@ -188,7 +196,7 @@ class StreamJson:
     def _tool_result(self, block: dict[str, Any], parent: str) -> list[Output]:
         content = block.get("content")
         call_id = flatten(block.get("tool_use_id"))
-        if type(content) is not str and _launched_async(content):
+        if type(content) is not str and launched_async(content):
             self.background.setdefault(call_id, "an asynchronous agent")
         result = Message(
             MessageType.TOOL_RESULT,
@@ -197,6 +205,9 @@ class StreamJson:
             output=content if type(content) is str else flatten(content),
             status="failed" if self.tool_failed(block) else "completed",
         )
+        settled = self._questions.settled(call_id)
+        if settled:
+            return [result, *settled]
         if content is None and not _OF_A_RESULT.issuperset(block):
             return [result, *self._unheard_of("shape of a tool result", block)]
         return [result]
@@ -290,7 +301,11 @@ class StreamJson:
             body = {"subtype": "error", "request_id": request_id, "error": f"no {request.get('subtype')} here"}
         else:
             body = {"subtype": "success", "request_id": request_id, "response": self.permission(request)}
-        return [Reply(encode({"type": "control_response", "response": body})), Alive()]
+        settled = self._questions.refused(word(request.get("tool_name")), word(request.get("tool_use_id")))
+        return [Reply(encode({"type": "control_response", "response": body})), Alive(), *settled]
+
+    def tick(self, timer: str) -> Sequence[Output]:
+        return self._questions.deny() if timer == QUESTION else ()
 
     def _unheard_of(self, what: str, event: Any) -> list[Output]:
         """A newer CLI says something unknown here: it goes out as a log, the first of its kind as a warning."""
@@ -328,31 +343,10 @@ class StreamJson:
 
     def permission(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to "may I use this tool": yes, in the foreground. A question to a person is denied."""
-        if request.get("tool_name") == "AskUserQuestion":
-            return {
-                "behavior": "deny",
-                "message": "Nobody can answer in this run. Decide yourself and say which assumption you made.",
-            }
+        if request.get("tool_name") in ("AskUserQuestion", *self.needs_a_person):
+            return {"behavior": "deny", "message": DENIED}
         tool_input = request.get("input") or {}
         if type(tool_input) is dict and tool_input.get("run_in_background") is True:
             # The run ends with its turn, and would take the work with it.
             tool_input = {**tool_input, "run_in_background": False}
         return {"behavior": "allow", "updatedInput": tool_input}
-
-
-def _mapping(value: Any) -> dict[str, Any] | None:
-    if type(value) is dict:
-        return value
-    return None if value is None else {"value": value}
-
-
-def _launched_async(content: Any) -> bool:
-    items = content if isinstance(content, list) else [content]
-    return any(
-        isinstance(i, dict)
-        and (
-            i.get("status") == "async_launched"
-            or (isinstance(i.get("content"), list) and _launched_async(i["content"]))
-        )
-        for i in items
-    )

@@ -42,6 +42,9 @@ class StreamJsonAdapter(Adapter):
     def receive(self, line: bytes) -> Sequence[Output]:
         return self.reader.receive(line)
 
+    def tick(self, timer: str) -> Sequence[Output]:
+        return self.reader.tick(timer)
+
     def cancel(self) -> Sequence[Output]:
         return [Reply(interrupt_request())]
 

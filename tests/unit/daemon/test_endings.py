@@ -9,7 +9,7 @@ import pytest
 from callboard_adapters.messages import FailureDetail, Result, RunStatus, TokenUsage
 from callboard_daemon.errors import Conflict, NotAuthorised, NotFound, ServerTrouble, StaleClaim, Unreachable
 from callboard_daemon.execute import Ran
-from callboard_daemon.finish import ending_of, ending_without_run
+from callboard_daemon.finish import MAX_OUTPUT_CHARS, ending_of, ending_without_run
 from callboard_daemon.report import Masker
 from callboard_daemon.retry import LONGEST_S, Patience, pause, retrying, task_lost, worth_another_try
 from callboard_daemon.runs import RunRecord
@@ -40,6 +40,16 @@ def test_only_completed_completes(status: RunStatus) -> None:
     assert made.kind == "fail"
     assert made.fail is not None
     assert (made.fail.error, made.fail.output, made.fail.fence, made.fail.claim_id) == ("why", "partly", 4, "c")
+
+
+@pytest.mark.parametrize("status", [RunStatus.COMPLETED, RunStatus.FAILED])
+def test_an_answer_that_is_cut_says_so_and_stays_within_the_limit(status: RunStatus) -> None:
+    """B039"""
+    long = "x" * (5 << 20)
+    made = ending_of(Ran(Result(status, output=long, error="why")), RECORD, None, MASK)
+    said = (made.complete or made.fail).output  # type: ignore[union-attr]  # one of them is there
+    assert len(said) == MAX_OUTPUT_CHARS
+    assert said.endswith(f"[cut here: the answer has {len(long)} characters]")
 
 
 def test_session_workdir_and_usage_go_with_every_ending() -> None:

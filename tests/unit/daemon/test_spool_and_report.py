@@ -96,6 +96,7 @@ async def test_adjacent_text_is_one_message_and_order_is_kept(tmp_path: Path) ->
     reporter.accept(Message(MessageType.TOOL_USE, tool="Bash", call_id="c", input={"command": "ls"}))
     reporter.accept(Message(MessageType.TOOL_RESULT, call_id="c", output="a"))
     reporter.accept(Message(MessageType.STATUS, status="running"))
+    reporter.accept(Message(MessageType.STATUS, "the provider said 500: attempt 1 of 10", status="retrying"))
     reporter.accept(Message(MessageType.THINKING, content="hm"))
     reporter.accept(Message(MessageType.TEXT, content="sub", parent_call_id="c"))
     reporter.accept(Message(MessageType.TEXT, content="main"))
@@ -106,9 +107,10 @@ async def test_adjacent_text_is_one_message_and_order_is_kept(tmp_path: Path) ->
         (1, "text", "Hello"),
         (2, "tool_use", "Bash"),
         (3, "tool_result", "Bash"),
-        (4, "thinking", "hm"),
-        (5, "text", "sub"),
-        (6, "text", "main"),
+        (4, "log", "the provider said 500: attempt 1 of 10"),  # a state with a sentence is for people
+        (5, "thinking", "hm"),
+        (6, "text", "sub"),
+        (7, "text", "main"),
     ]
     assert reporter.tools_used == 1
 
