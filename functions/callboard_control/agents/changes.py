@@ -144,7 +144,7 @@ def put_away(person: Person, agent: AgentItem) -> AgentItem:
         A.archived.does_not_exist(),
         [S.closed.set(now)],
     )
-    board.cancel_every(agent, person.label)
+    board.cancel_every(agent, person)
     return teammates.find(person.workspace_id, agent.id)
 
 

@@ -28,6 +28,12 @@ def reveal(person: Person, agent: AgentItem) -> AgentEnv:
     return AgentEnv(custom_env=current(agent), version=agent.env_version or "")
 
 
+def masked(person: Person, agent: AgentItem) -> AgentEnv:
+    """The names, each with ``****``: what a change needs to know, for which no secret is revealed."""
+    _may(person, agent)
+    return AgentEnv(custom_env=dict.fromkeys(current(agent), KEEP), version=agent.env_version or "")
+
+
 def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
     """Put the whole map. ``****`` keeps the stored value of a key (and is dropped for an unknown one); a missing key is
     removed. With `version` the write is refused when somebody else changed the map since.

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AwareDatetime
 
 from callboard_control.actor import person
 from callboard_control.entrypoints._http import address, as_handler, base_url, caller, guest, new_app
@@ -155,11 +156,19 @@ def accept_invitation(request: AcceptInvitationRequest) -> AcceptedInvitation:
 
 
 @app.get("/api/audit")
-def list_audit(cursor: Cursor = None, limit: Annotated[int, Query(ge=1, le=100)] = 50) -> Page[AuditEntry]:
+def list_audit(
+    cursor: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 50,
+    action: Annotated[str | None, Query(max_length=100)] = None,
+    actor: Annotated[str | None, Query(max_length=200)] = None,
+    thing: Annotated[str | None, Query(max_length=200)] = None,
+    since: Annotated[AwareDatetime | None, Query()] = None,
+    until: Annotated[AwareDatetime | None, Query()] = None,
+) -> Page[AuditEntry]:
     admin = person(caller(app))
     if not admin.is_admin:
         raise Forbidden("Only an owner or admin reads the audit log.")
-    return audit.entries(admin.workspace_id, cursor, limit)
+    return audit.entries(admin.workspace_id, audit.Wanted(action, actor, thing, since, until), cursor, limit)
 
 
 @app.delete("/api/tokens/<token_id>")

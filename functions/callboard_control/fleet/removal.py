@@ -140,7 +140,7 @@ def _cancel_all(person: Person, runtime: RuntimeItem, agents: list[AgentItem]) -
     for task_id in (*held, *queued, *deferred):
         task = record.load(task_id)
         if task is not None and task.workspace_id == runtime.workspace_id and task.runtime_id == runtime.id:
-            settle.cancel(task, person.label, "Its runtime was deleted.")
+            settle.cancel(task, person, "Its runtime was deleted.")
 
 
 def _rows(partition: str, agents: set[str]) -> Iterator[str]:

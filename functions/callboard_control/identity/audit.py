@@ -1,67 +1,82 @@
-"""The audit log: who did what to which thing when, with which token. Rows are only ever added.
-
-Where the deed is a write, its row is part of the same transaction; where it is a look at a secret, the row comes first,
-and without it there is no answer.
-"""
+"""The audit log as it is read; `deeds` writes it."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
-from callboard_control import ports
-from callboard_control.actor import Actor, Person
+from pynamodb.expressions.condition import Condition
+
+from callboard_control.deeds import log_of, put, write
 from callboard_control.store import keys, table
-from callboard_control.store.models import AuditItem, new
+from callboard_control.store.models import AuditItem
 from callboard_wire.api import AuditEntry, Page
 
-KEPT_MS = 400 * 24 * 3600 * 1000
+__all__ = ["Wanted", "entries", "put", "write"]
+
+LATEST_MS: Final = 99_999_999_999_999
+"""Fourteen digits, which is what a time has in a key."""
+PAGES_AT_MOST: Final = 20
+"""A filtered list reads at most this many pages before it answers with what it found and a cursor."""
 
 
-def entry(actor: Actor, action: str, thing: str, **details: Any) -> AuditItem:
-    """The row for `action` (such as ``agent_env_revealed``) on `thing` (such as ``agent:<id>``), not yet written.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows: of one `action`, one `actor`, things whose name begins with `thing` (``agent:``, or one by its id),
+    from `since` on and before `until`."""
 
-    `details` must hold no secret: keys of a changed map, never its values.
-    """
-    now = ports.now_ms()
-    item: AuditItem = new(
-        AuditItem,
-        pk=f"{keys.workspace(actor.workspace_id)}#AUDIT",
-        sk=f"{keys.stamp(now)}#{keys.new_id()}",
-        actor=actor.label,
-        token_id=actor.token_id if isinstance(actor, Person) else None,
-        action=action,
-        thing=thing,
-        details=details or None,
-        created=now,
-        ttl=(now + KEPT_MS) // 1000,
-    )
-    return item
+    action: str | None = None
+    actor: str | None = None
+    thing: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
-
-def put(actor: Actor, action: str, thing: str, **details: Any) -> table.Put:
-    """The row as a part of the deed's own transaction."""
-    return table.Put(entry(actor, action, thing, **details))
-
-
-def write(actor: Actor, action: str, thing: str, **details: Any) -> None:
-    """Write the row by itself. Raises what the store raises: the caller must not go on without it."""
-    table.put(entry(actor, action, thing, **details))
-
-
-def entries(workspace_id: str, cursor: str | None, limit: int) -> Page[AuditEntry]:
-    """Newest first."""
-    page = table.rows(
-        AuditItem, f"{keys.workspace(workspace_id)}#AUDIT", limit=limit, cursor=cursor, forward=False, consistent=True
-    )
-    views = [
-        AuditEntry(
-            at_ms=int(row.created),
-            actor=row.actor,
-            token_id=row.token_id or "",
-            action=row.action,
-            thing=row.thing,
-            details=row.details or {},
+    def fits(self, row: AuditItem) -> bool:
+        return (
+            self.action in (None, row.action)
+            and self.actor in (None, row.actor)
+            and (self.thing is None or row.thing.startswith(self.thing))
         )
-        for row in page.items
-    ]
-    return Page[AuditEntry](items=views, next_cursor=page.cursor)
+
+    def times(self) -> Condition | None:
+        if self.since is None and self.until is None:
+            return None
+        return AuditItem.sk.between(_stamp(self.since, 0), _stamp(self.until, LATEST_MS))
+
+
+def _stamp(at: datetime | None, otherwise: int) -> str:
+    """The key of the first row at `at`. Times nobody can mean are taken as the nearest the table can hold."""
+    ms = otherwise if at is None else int(at.timestamp() * 1000)
+    return keys.stamp(min(max(ms, 0), LATEST_MS))
+
+
+def entries(workspace_id: str, wanted: Wanted, cursor: str | None, limit: int) -> Page[AuditEntry]:
+    """Newest first. With a filter a page may be short, and even empty, while there is a cursor to go on with."""
+    found: list[AuditEntry] = []
+    for _ in range(PAGES_AT_MOST):
+        page = table.rows(
+            AuditItem,
+            log_of(workspace_id),
+            wanted.times(),
+            limit=max(limit - len(found), 1),
+            cursor=cursor,
+            forward=False,
+            consistent=True,
+        )
+        found += [_view(row) for row in page.items if wanted.fits(row)]
+        cursor = page.cursor
+        if cursor is None or len(found) >= limit:
+            break
+    return Page[AuditEntry](items=found, next_cursor=cursor)
+
+
+def _view(row: AuditItem) -> AuditEntry:
+    return AuditEntry(
+        at_ms=int(row.created),
+        actor=row.actor,
+        token_id=row.token_id or "",
+        action=row.action,
+        thing=row.thing,
+        details=row.details or {},
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+from pynamodb.expressions.condition import Condition
+
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.errors import Conflict, Forbidden, NotFound
+from callboard_control.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from callboard_control.identity import audit
 from callboard_control.names import refuse_odd
 from callboard_control.store import keys, table
@@ -20,6 +24,8 @@ from callboard_wire.api import (
 )
 
 M, W = MemberItem, WorkspaceItem
+FLAGS: Final = frozenset({"always_redact_env"})
+"""Settings that are true or false."""
 RANK = {"member": 0, "admin": 1, "owner": 2}
 
 
@@ -51,24 +57,36 @@ def mine(person: Person, cursor: str | None) -> Page[WorkspaceView]:
 
 
 def update(person: Person, request: UpdateWorkspaceRequest) -> WorkspaceView:
-    """Change the caller's current workspace; absent fields stay."""
+    """Change the caller's current workspace; absent fields stay. Of the settings, those that are absent stay as well,
+    and null takes one away. Raises `Forbidden`, `InvalidRequest`, `TooLarge`, `Conflict` ``contended``."""
     refuse_no_admin(person)
     refuse_odd(request.name)
     changes = request.model_dump(exclude_unset=True)
-    actions = []
-    for name, value in changes.items():
-        attribute = getattr(W, name)
-        actions.append(attribute.set(value) if value not in (None, "", [], {}) else attribute.remove())
-    item = W(keys.workspace(person.workspace_id), "W")
-    if actions:
-        table.refuse_oversized(W(**(_found(person).attribute_values | changes)), "The workspace")
-        table.transact(
-            [
-                table.Update(item, actions, W.pk.exists()),
-                audit.put(person, "workspace_updated", f"workspace:{person.workspace_id}", fields=sorted(changes)),
-            ]
-        )
+    if not changes:
+        return _view(_found(person), person.role)
+    before = _found(person)
+    unchanged: Condition = W.pk.exists()
+    if "settings" in changes:
+        changes["settings"] = _merged(before.settings or {}, changes["settings"])
+        unchanged = W.settings.does_not_exist() if before.settings is None else W.settings == before.settings
+    table.refuse_oversized(W(**(before.attribute_values | changes)), "The workspace")
+    actions = [
+        getattr(W, name).set(value) if value not in (None, "", [], {}) else getattr(W, name).remove()
+        for name, value in changes.items()
+    ]
+    deed = audit.put(person, "workspace_updated", f"workspace:{person.workspace_id}", fields=sorted(changes))
+    try:
+        table.transact([table.Update(W(before.pk, "W"), actions, unchanged), deed])
+    except ConditionFailed as e:
+        raise Conflict("Somebody changed the settings a moment ago; look again.", code="contended") from e
     return _view(_found(person), person.role)
+
+
+def _merged(before: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
+    for name in FLAGS & sent.keys():
+        if not isinstance(sent[name], bool | None):
+            raise InvalidRequest(f"The setting {name} is true or false.", code="invalid_setting", setting=name)
+    return {name: value for name, value in (before | sent).items() if value is not None}
 
 
 def _found(person: Person) -> WorkspaceItem:

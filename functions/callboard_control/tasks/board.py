@@ -152,7 +152,7 @@ def cancel_many(person: Person, task_ids: list[str], *, only_queued: bool) -> Ca
             continue
         if only_queued and task.status not in WAITING:
             continue
-        ended = settle.cancel(task, person.label, whoever=not only_queued)
+        ended = settle.cancel(task, person, whoever=not only_queued)
         if ended.status == TaskStatus.CANCELLED:
             done.append(task_id)
     return CancelledTasks(cancelled=len(done), task_ids=done)
@@ -163,11 +163,11 @@ def cancel_all_of(person: Person, agent_id: str) -> CancelledTasks:
     agent = _agent(person.workspace_id, agent_id)
     if not may_change(person, agent):
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, cancels all its tasks.")
-    done = cancel_every(agent, person.label)
+    done = cancel_every(agent, person)
     return CancelledTasks(cancelled=len(done), task_ids=done)
 
 
-def cancel_every(agent: AgentItem, by: str) -> list[str]:
+def cancel_every(agent: AgentItem, by: Person) -> list[str]:
     """Cancel what the agent has not ended, in the name of `by`; the ids of what was. Who may is the caller's
     question: somebody who leaves takes work of agents along that they may not even see."""
     done: list[str] = []
@@ -206,5 +206,5 @@ def _pages(source: Any, partition: str, condition: Condition | None = None) -> I
 def cancel(person: Person, task_id: str) -> TaskView:
     """Cancel a task in any state; one that has ended stays as it is, and the answer says so."""
     task, _ = _seen(person, task_id)
-    settle.cancel(task, person.label)
+    settle.cancel(task, person)
     return get(person, task_id)

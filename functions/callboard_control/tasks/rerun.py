@@ -47,7 +47,7 @@ def _clear(source: TaskItem, person: Person, own_id: str) -> None:
         if task is None or task.id == own_id:  # the very same call, made twice at once
             continue
         if task.status in (TaskStatus.QUEUED, TaskStatus.DEFERRED, TaskStatus.DISPATCHED):
-            settle.cancel(task, person.label, "Replaced by a rerun.")
+            settle.cancel(task, person, "Replaced by a rerun.")
 
 
 def _copy(source: TaskItem, agent: AgentItem, person: Person, key: str | None) -> TaskItem:

@@ -13,8 +13,8 @@ from typing import Final
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
-from callboard_control import ports
-from callboard_control.actor import SYSTEM
+from callboard_control import deeds, ports
+from callboard_control.actor import SYSTEM, Person
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import PendingItem, TaskItem
@@ -33,12 +33,13 @@ SAID_AT_THE_END: Final = ("session_id", "work_dir", "retired_session_id", "sessi
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a task ends: the move, by whom, and what is set on it besides."""
+    """How a task ends: the move, by whom, what is set on it besides, and what else is written with it."""
 
     move: Move
     by: str
     actions: Sequence[Action] = ()
     condition: Condition | None = None
+    also: Sequence[table.Write] = ()
 
 
 def complete(task: TaskItem, actions: Sequence[Action]) -> TaskItem:
@@ -66,11 +67,18 @@ def refuse(task: TaskItem, reason: FailureReason, error: str, move: Move = Move.
     return _end(task, lambda t: End(move, SYSTEM, _why(reason, error)) if t.status in waiting else None, ringing=False)
 
 
-def cancel(task: TaskItem, by: str, reason: str = "", *, whoever: bool = True) -> TaskItem:
+def cancel(task: TaskItem, by: Person | str, reason: str = "", *, whoever: bool = True) -> TaskItem:
     """Any state that is not terminal → cancelled; a terminal task stays what it is. A running daemon learns of it by
-    the answer to its next write or by its status poll, and then acknowledges."""
-    actions = [T.error.set(reason)] if reason else []
-    return _end(task, lambda t: End(Move.CANCEL, by, actions) if t.status in ACTIVE else None, whoever=whoever)
+    the answer to its next write or by its status poll, and then acknowledges. A person's cancel is a row of the audit
+    log, too."""
+    label = by.label if isinstance(by, Person) else by
+    end = End(
+        Move.CANCEL,
+        label,
+        [T.error.set(reason)] if reason else [],
+        also=[deeds.put(by, "task_cancelled", f"task:{task.id}")] if isinstance(by, Person) else [],
+    )
+    return _end(task, lambda t: end if t.status in ACTIVE else None, whoever=whoever)
 
 
 def _why(reason: FailureReason, error: str) -> list[Action]:
@@ -149,7 +157,7 @@ def _writes(task: TaskItem, end: End, child: TaskItem | None) -> list[table.Writ
         if child.issue_id and child.status == TaskStatus.QUEUED:
             place = PendingItem(f"PN#{child.issue_id}", child.agent_id, task_id=child.id)
             writes.append(table.Put(place, conditions.place_is_free()))
-    return writes
+    return [*writes, *end.also]
 
 
 def unmoved(task: TaskItem) -> Condition:
@@ -206,7 +214,8 @@ def requeue(task: TaskItem, by: str, *also: Condition) -> TaskItem:
             return _fold_into_successor(task, by)
         return record.load(task.id) or task
     ports.ring(task.runtime_id)
-    return record.load(task.id) or task
+    task.status = TaskStatus.QUEUED.value  # as the transaction left it; a sweep makes thousands of these
+    return task
 
 
 def _fold_into_successor(task: TaskItem, by: str) -> TaskItem:

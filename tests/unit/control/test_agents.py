@@ -144,7 +144,7 @@ def test_where_nobody_is_shown_a_configuration_a_form_sent_back_keeps_it(world: 
     world.enqueue()
     assert machine.claim()[0].payload["agent"]["mcp_config"] == config
     world.ok("PATCH", path, {"mcp_config": {}})
-    world.ok("PATCH", "/api/workspaces/current", {"settings": {}})
+    world.ok("PATCH", "/api/workspaces/current", {"settings": {"always_redact_env": None}})
     assert world.ok("GET", path)["mcp_config"] == {}
 
 
