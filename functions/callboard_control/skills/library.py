@@ -172,7 +172,7 @@ def _may(person: Person, skill: SkillItem) -> None:
 
 
 def _clean(skill_id: str, below: int | None) -> None:
-    """Delete what is in force no more. The deed is done by now: what is left lying is deleted by the next change."""
+    """Delete what is in force no more. The deed is done by now: what is left lying is deleted by a later change."""
     try:
         bundles.forget(skill_id, below=below)
     except StoreError:

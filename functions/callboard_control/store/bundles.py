@@ -50,7 +50,8 @@ def read_many(skills: Collection[SkillItem]) -> dict[str, Bundle]:
 
 
 def forget(skill_id: str, *, below: int | None = None) -> None:
-    """Delete the parts below a revision, or all. What is not reached in a fault is deleted by the next change."""
+    """Delete the parts below a revision, or all. What is left in a fault, or by a change that lost to another under the
+    same revision, is below the next one but one at the latest."""
     condition = BundlePart.sk < f"B#{below:08d}" if below is not None else None
     while True:
         page = table.rows(BundlePart, f"SK#{skill_id}", condition, limit=3, consistent=True)  # a page is 1 MB

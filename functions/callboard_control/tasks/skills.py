@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from callboard_control.store import bundles, keys, table
@@ -15,12 +15,16 @@ from callboard_wire.skills import SkillBody, SkillFile, SkillRef
 def of_agent(agent: AgentItem, *, by_name: bool, room: int) -> dict[str, list[dict[str, Any]]]:
     """Fields of the claim's agent: ``skill_refs`` or ``skills``, in the agent's order. A skill deleted since is left
     out. Of those that do not fit into `room` bytes the agent is told that they are missing, and why."""
-    pk = keys.workspace(agent.workspace_id)
-    items = {item.id: item for item in table.get_many(SkillItem, [(pk, f"SK#{i}") for i in agent.skills or ()])}
-    skills = [items[skill_id] for skill_id in agent.skills or () if skill_id in items]
+    skills = _items(agent.workspace_id, agent.skills or ())
     if by_name:
         return {"skill_refs": [ref(skill).model_dump() for skill in skills]}
     return {"skills": [whole.model_dump(mode="json") for whole in _whole(skills, room)]}
+
+
+def _items(workspace_id: str, skill_ids: Iterable[str]) -> list[SkillItem]:
+    pk = keys.workspace(workspace_id)
+    items = {item.id: item for item in table.get_many(SkillItem, [(pk, f"SK#{skill_id}") for skill_id in skill_ids])}
+    return [items[skill_id] for skill_id in skill_ids if skill_id in items]
 
 
 def ref(skill: SkillItem) -> SkillRef:
@@ -53,7 +57,7 @@ def _body(bundle: Bundle, files: list[SkillFile], digest: str = "") -> SkillBody
 
 def _whole(skills: list[SkillItem], room: int) -> list[SkillBody]:
     """For a daemon that was written before there were other files than text: those are left out."""
-    found = bundles.read_many(list(_up_to(room, skills)))
+    found = _bundles(list(_up_to(room, skills)))
     bodies = []
     for skill in skills:
         sent = _missing(skill)
@@ -67,6 +71,13 @@ def _whole(skills: list[SkillItem], room: int) -> list[SkillBody]:
                 sent = complete
         bodies.append(sent)
     return bodies
+
+
+def _bundles(skills: list[SkillItem]) -> dict[str, Bundle]:
+    """What these hold, by id; one that is being changed is looked at once more."""
+    found = bundles.read_many(skills)
+    changed = [skill for skill in skills if skill.id not in found]
+    return found | bundles.read_many(_items(changed[0].workspace_id, [s.id for s in changed])) if changed else found
 
 
 def _up_to(room: int, skills: list[SkillItem]) -> Iterator[SkillItem]:
