@@ -91,7 +91,7 @@ class ReadinessReason(Body):
 
 
 class Readiness(Body):
-    """`blocked`: work given now is refused or fails. `waiting`: it is queued until the machine is back."""
+    """`blocked`: somebody has to repair it first. `waiting`: work is queued until the machine is back."""
 
     state: Literal["ready", "waiting", "blocked"] = "ready"
     reasons: list[ReadinessReason] = Field(default_factory=list)
