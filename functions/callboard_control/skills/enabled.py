@@ -10,7 +10,7 @@ from callboard_control.agents import teammates
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest
 from callboard_control.identity import audit
 from callboard_control.skills import library
-from callboard_control.store import keys, table
+from callboard_control.store import bundles, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem
 from callboard_control.store.skill_items import SkillItem
@@ -22,7 +22,9 @@ TRIES = 5
 
 def skills_of(agent: AgentItem) -> AgentSkills:
     """The agent's skills. One that was deleted is no more of them."""
-    return AgentSkills(skills=[library.summary(item) for item in _found(agent.workspace_id, agent.skills or ())])
+    return AgentSkills(
+        skills=[library.summary(item) for item in bundles.skills_by_id(agent.workspace_id, agent.skills or ())]
+    )
 
 
 def replace(person: Person, agent: AgentItem, skill_ids: list[str]) -> AgentSkills:
@@ -51,7 +53,7 @@ def _change(
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, may change it.")
     for _ in range(TRIES):
         before = list(agent.skills or [])
-        found = _found(agent.workspace_id, dict.fromkeys(wanted(before)))
+        found = bundles.skills_by_id(agent.workspace_id, dict.fromkeys(wanted(before)))
         _refuse(found, named)
         after = [item.id for item in found]
         if after == before:
@@ -78,10 +80,3 @@ def _refuse(found: list[SkillItem], named: Collection[str]) -> None:
         raise InvalidRequest(
             f"An agent may have {MAX_SKILLS} skills; these are {len(found)}.", code="too_many_skills", limit=MAX_SKILLS
         )
-
-
-def _found(workspace_id: str, skill_ids: Collection[str]) -> list[SkillItem]:
-    """Those that exist, in the order of the ids."""
-    pk = keys.workspace(workspace_id)
-    items = {item.id: item for item in table.get_many(SkillItem, [(pk, f"SK#{skill_id}") for skill_id in skill_ids])}
-    return [items[skill_id] for skill_id in skill_ids if skill_id in items]

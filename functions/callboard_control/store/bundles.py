@@ -11,15 +11,23 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from callboard_control.store import table
+from callboard_control.store import keys, table
 from callboard_control.store.skill_items import BundlePart, SkillItem
 from callboard_wire.skill_files import Bundle
 
 PART_BYTES: Final = 350_000
 """An item may have 400 KB."""
+
+
+def skills_by_id(workspace_id: str, skill_ids: Iterable[str]) -> list[SkillItem]:
+    """Those of a workspace's skills that exist, in the order of the ids."""
+    wanted = list(skill_ids)
+    pk = keys.workspace(workspace_id)
+    items = {item.id: item for item in table.get_many(SkillItem, [(pk, f"SK#{skill_id}") for skill_id in wanted])}
+    return [items[skill_id] for skill_id in wanted if skill_id in items]
 
 
 def write(bundle: Bundle, revision: int) -> int:
@@ -38,20 +46,19 @@ def read(skill: SkillItem) -> Bundle | None:
 
 def read_many(skills: Collection[SkillItem]) -> dict[str, Bundle]:
     """What these skills hold, by id, in one call up to 100 parts; those changed meanwhile are missing."""
-    wanted = {s.id: [_key(s.id, int(s.revision), s.hash, n) for n in range(int(s.parts))] for s in skills}
-    found = {
-        (p.pk, p.sk): p.body for p in table.get_many(BundlePart, [key for keys in wanted.values() for key in keys])
-    }
+    places = {s.id: [_key(s.id, int(s.revision), s.hash, n) for n in range(int(s.parts))] for s in skills}
+    parts = table.get_many(BundlePart, [place for of_one in places.values() for place in of_one])
+    found = {(part.pk, part.sk): part.body for part in parts}
     return {
-        skill_id: unpack(skill_id, zlib.decompress(b"".join(found[key] for key in keys)))
-        for skill_id, keys in wanted.items()
-        if all(key in found for key in keys)
+        skill_id: unpack(skill_id, zlib.decompress(b"".join(found[place] for place in of_one)))
+        for skill_id, of_one in places.items()
+        if all(place in found for place in of_one)
     }
 
 
 def forget(skill_id: str, *, below: int | None = None) -> None:
-    """Delete the parts below a revision, or all. What is left in a fault, or by a change that lost to another under the
-    same revision, is below the next one but one at the latest."""
+    """Delete the parts below a revision, or all. What a fault leaves, or a change that lost to another under the same
+    revision, is deleted by the change after next at the latest."""
     condition = BundlePart.sk < f"B#{below:08d}" if below is not None else None
     while True:
         page = table.rows(BundlePart, f"SK#{skill_id}", condition, limit=3, consistent=True)  # a page is 1 MB

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from callboard_control.store import bundles, keys, table
+from callboard_control.store import bundles
 from callboard_control.store.models import AgentItem
 from callboard_control.store.skill_items import SkillItem
 from callboard_wire.skill_files import Bundle, as_text, cost, to_wire
@@ -15,16 +15,10 @@ from callboard_wire.skills import SkillBody, SkillFile, SkillRef
 def of_agent(agent: AgentItem, *, by_name: bool, room: int) -> dict[str, list[dict[str, Any]]]:
     """Fields of the claim's agent: ``skill_refs`` or ``skills``, in the agent's order. A skill deleted since is left
     out. Of those that do not fit into `room` bytes the agent is told that they are missing, and why."""
-    skills = _items(agent.workspace_id, agent.skills or ())
+    skills = bundles.skills_by_id(agent.workspace_id, agent.skills or ())
     if by_name:
         return {"skill_refs": [ref(skill).model_dump() for skill in skills]}
     return {"skills": [whole.model_dump(mode="json") for whole in _whole(skills, room)]}
-
-
-def _items(workspace_id: str, skill_ids: Iterable[str]) -> list[SkillItem]:
-    pk = keys.workspace(workspace_id)
-    items = {item.id: item for item in table.get_many(SkillItem, [(pk, f"SK#{skill_id}") for skill_id in skill_ids])}
-    return [items[skill_id] for skill_id in skill_ids if skill_id in items]
 
 
 def ref(skill: SkillItem) -> SkillRef:
@@ -77,7 +71,11 @@ def _bundles(skills: list[SkillItem]) -> dict[str, Bundle]:
     """What these hold, by id; one that is being changed is looked at once more."""
     found = bundles.read_many(skills)
     changed = [skill for skill in skills if skill.id not in found]
-    return found | bundles.read_many(_items(changed[0].workspace_id, [s.id for s in changed])) if changed else found
+    return (
+        found | bundles.read_many(bundles.skills_by_id(changed[0].workspace_id, [s.id for s in changed]))
+        if changed
+        else found
+    )
 
 
 def _up_to(room: int, skills: list[SkillItem]) -> Iterator[SkillItem]:
