@@ -17,7 +17,8 @@ MAX_MCP_DEPTH: Final = 32
 format, and the writers go down recursively."""
 MASKS: Final = ("***", "****")
 """Stand for a value the caller was not shown."""
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What moves a cursor or turns a line around. Joiners within words stay: scripts and emoji are written with them."""
 
 
 def refuse_env(request: CreateAgentRequest | UpdateAgentRequest) -> None:
@@ -27,11 +28,13 @@ def refuse_env(request: CreateAgentRequest | UpdateAgentRequest) -> None:
 
 
 def cleaned(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields without what no text downstream can hold (NUL), and with empty words as what they mean: none."""
+    """The fields without what no text downstream can hold (NUL), a description on one line, and empty words as what
+    they mean: none."""
     found = dict(sent)
-    for name in ("description", "instructions"):
-        if isinstance(found.get(name), str):
-            found[name] = found[name].replace("\x00", "")
+    if found.get("instructions"):
+        found["instructions"] = found["instructions"].replace("\x00", "")
+    if found.get("description"):
+        found["description"] = " ".join(found["description"].replace("\x00", "").split())
     for name in ("model", "thinking_level", "service_tier", "model_profile"):
         if isinstance(found.get(name), str):
             found[name] = found[name].strip() or None
@@ -70,7 +73,7 @@ def refuse_level(level: str | None, provider: str) -> None:
 
 def _refuse_control(text: str, what: str) -> None:
     if _CONTROL.search(text):
-        raise InvalidRequest(f"The {what} has control characters; it is one line.", code=f"invalid_{what}")
+        raise InvalidRequest(f"The {what} has control or direction characters.", code=f"invalid_{what}")
 
 
 def _refuse_args(args: list[str]) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.sim_world import Machine, World
+from tests.fakes.meanwhile import Meanwhile
+from tests.fakes.sim_world import Clock, Machine, World
 from tests.unit.control.test_agents import agent_path
 from tests.unit.control.test_people import newcomer
 
@@ -173,6 +174,29 @@ def test_a_workspace_has_fifty_profiles_of_its_own_and_not_one_more(world: World
     answer = world.call("PUT", "/api/model-profiles/p50", {"providers": {"claude": {"model": "opus"}}})
     assert (answer.status, answer.error) == (400, "too_many_profiles")
     put(world, "p49", claude={"model": "sonnet"})
+
+
+def test_two_admins_who_set_two_profiles_at_once_set_both(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    put(world, "first", claude={"model": "opus"})
+    for operation in ("second", "third"):
+        meanwhile.before("TransactWriteItems", lambda key=operation: put(world, key, claude={"model": "opus"}) and None)
+        put(world, f"{operation}-beside", claude={"model": "opus"})
+    own = {p["key"] for p in world.ok("GET", "/api/model-profiles")["items"] if not p["built_in"]}
+    assert own == {"first", "second", "second-beside", "third", "third-beside"}
+    world.close()
+
+
+def test_a_profile_set_while_another_is_deleted_is_not_lost(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    put(world, "deep", claude={"model": "opus"})
+    meanwhile.before("TransactWriteItems", lambda: put(world, "other", claude={"model": "opus"}) and None)
+    world.ok("DELETE", "/api/model-profiles/deep")
+    own = {p["key"] for p in world.ok("GET", "/api/model-profiles")["items"] if not p["built_in"]}
+    assert own == {"other"}
+    world.close()
 
 
 def test_only_admins_say_what_a_profile_means_and_it_is_written_down(world: World) -> None:
