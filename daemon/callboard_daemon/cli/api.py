@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from callboard_daemon.cli.api_people import PeopleCalls
+from callboard_daemon.cli.api_runtimes import RuntimeCalls
 from callboard_daemon.cli.asking import SEGMENT, TRIES, missing, segment
 from callboard_wire.agents import AgentView, CreateAgentRequest, ModelProfileView, PutModelProfile, UpdateAgentRequest
 from callboard_wire.api import (
@@ -15,7 +16,6 @@ from callboard_wire.api import (
     Page,
     QueuedTask,
     RerunRequest,
-    RuntimeView,
     TaskView,
 )
 from callboard_wire.bodies import Body, TaskMessage
@@ -29,7 +29,7 @@ from callboard_wire.skills import (
 )
 
 
-class Api(PeopleCalls):
+class Api(PeopleCalls, RuntimeCalls):
     """One server, as one person or task. Every method raises `ControlError` and nothing else."""
 
     def create_agent(self, body: CreateAgentRequest) -> AgentView:
@@ -104,9 +104,6 @@ class Api(PeopleCalls):
     def remove_agent_skill(self, agent_id: str, skill_id: str) -> AgentSkills:
         path = f"/api/agents/{segment(agent_id, 'agent')}/skills/{segment(skill_id, 'skill')}"
         return self._ask("DELETE", path, AgentSkills)
-
-    def runtimes(self) -> Iterator[RuntimeView]:
-        return self._pages("/api/runtimes", RuntimeView, {})
 
     def enqueue(self, body: EnqueueRequest) -> TaskView:
         """With an `idempotency_key`, which makes it safe to ask again when the answer was lost."""

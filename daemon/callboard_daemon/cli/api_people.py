@@ -93,8 +93,10 @@ class PeopleCalls(Asking):
         """Newest first; what is None is not asked for."""
         return self._pages("/api/audit", AuditEntry, {k: v for k, v in wanted.items() if v is not None})
 
-    def agent_env(self, agent_id: str) -> AgentEnv:
-        return self._ask("GET", f"/api/agents/{segment(agent_id, 'agent')}/env", AgentEnv)
+    def agent_env(self, agent_id: str, *, masked: bool = False) -> AgentEnv:
+        """`masked`: the names only, for which nobody has to have looked at a secret."""
+        path = f"/api/agents/{segment(agent_id, 'agent')}/env"
+        return self._ask("GET", path, AgentEnv, query={"masked": "true"} if masked else {})
 
     def put_agent_env(self, agent_id: str, body: PutAgentEnv) -> AgentEnv:
         return self._ask("PUT", f"/api/agents/{segment(agent_id, 'agent')}/env", AgentEnv, body, tries=1)

@@ -62,7 +62,7 @@ class Asking:
         nulls: bool = False,
     ) -> T:
         """`nulls`: fields that were set to null are sent (they clear something); fields nobody set are not."""
-        sent = body and body.model_dump_json(exclude_none=not nulls, exclude_unset=nulls)
+        sent = None if body is None else body.model_dump_json(exclude_none=not nulls, exclude_unset=nulls)
         for attempt in range(1, tries + 1):
             try:
                 return self._once(method, path, answer, sent, query)

@@ -91,7 +91,7 @@ def _stored(workspace_id: str, targets: Sequence[Any]) -> tuple[str, ...]:
 
 def _name(workspace_id: str, target: Mapping[str, str]) -> str:
     if target["target_type"] == "member":
-        return _MEMBER + target["target_id"]
-    if target["target_id"] not in ("", workspace_id):
+        return _MEMBER + target.get("target_id", "")
+    if target.get("target_id", "") not in ("", workspace_id):
         raise InvalidRequest("An agent can only be opened to its own workspace.", code="workspace_of_another")
     return EVERYBODY

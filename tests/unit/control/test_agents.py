@@ -236,3 +236,9 @@ def test_a_secret_store_that_lost_its_key_leaves_the_task_to_its_lease_and_the_r
 
 def test_the_key_file_is_readable_by_its_owner_alone(world: World, tmp_path: Path) -> None:
     assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_whole_workspace_is_invited_without_an_id(world: World, machine: Machine) -> None:
+    """The id of a `workspace` target may be left out; left out it once was a 500."""
+    body = {"permission_mode": "public_to", "invocation_targets": [{"target_type": "workspace"}]}
+    assert world.ok("PATCH", "/api/agents/ada", body)["visibility"] == "workspace"
