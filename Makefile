@@ -10,7 +10,7 @@ SET_UP := infra/setup.sh
 ENV := $(if $(wildcard .venv/.dev),.venv/.dev,.venv/.server)
 SAM := .tools/sam/bin/sam
 
-.PHONY: help demo up test check format bench slow simulate real-cli lock package clean
+.PHONY: help demo up test check format bench slow fuzz simulate real-cli lock package clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,11 @@ bench: .venv/.dev ## measure, print one table (ARGS="dispatch import" for some o
 slow: .venv/.dev ## the tests that take minutes: crashes, races, packaging
 	$(PYTEST) -m slow --timeout 1800 $(ARGS)
 
+SECONDS_EACH ?= 60
+DIALECTS ?= $(shell $(BIN)/python -c 'from tests.fuzz.target import DIALECTS; print(*DIALECTS)')
+fuzz: .venv/.dev .venv/.fuzz ## fuzz every adapter, coverage-guided, on Linux (DIALECTS="claude codex" SECONDS_EACH=600)
+	for dialect in $(DIALECTS); do $(BIN)/python -m tests.fuzz.run $$dialect $(SECONDS_EACH); done
+
 SEEDS ?= 0-49
 STEPS ?= 800
 simulate: .venv/.dev ## the storm: seeded worlds with everything going wrong (SEEDS=0-99 STEPS=800)
@@ -67,6 +72,9 @@ clean: ## remove environments, caches and builds
 
 .venv/.dev: requirements/dev.txt pyproject.toml $(SET_UP)
 	@$(SET_UP) .venv dev project
+
+.venv/.fuzz: requirements/fuzz.txt .venv/.dev $(SET_UP)
+	@$(SET_UP) .venv fuzz
 
 .tools/sam/.sam: requirements/sam.txt $(SET_UP)
 	@$(SET_UP) .tools/sam sam

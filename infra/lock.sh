@@ -17,3 +17,4 @@ lock server pyproject.toml --extra server --group build  # make demo
 lock dev pyproject.toml --extra server --group dev       # make test, make check
 lock lambda --group lambda                               # the bundle that template.yaml deploys
 lock sam requirements/sam.in                             # sam validate
+lock fuzz requirements/fuzz.in                           # make fuzz

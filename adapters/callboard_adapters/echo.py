@@ -13,6 +13,7 @@ from typing import Any
 
 from callboard_adapters.base import Launch
 from callboard_adapters.capabilities import ArgMode, Capabilities, PromptVia, Timeouts, UsageVia
+from callboard_adapters.dialects.json_values import count
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.dialects.stream_json_input import user_message
 from callboard_adapters.messages import TokenUsage, add_usage
@@ -51,8 +52,10 @@ class EchoAdapter(StreamJsonAdapter):
 
     def usage(self) -> dict[str, TokenUsage]:
         total: dict[str, TokenUsage] = {}
+        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
         for result in self.reader.results[-1:]:
-            for model, used in (result.get("modelUsage") or {}).items():
-                names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-                add_usage(total, model, TokenUsage(*(used.get(name, 0) for name in names)))
+            table = result.get("modelUsage")
+            for model, used in table.items() if isinstance(table, dict) else ():
+                if isinstance(used, dict):
+                    add_usage(total, model, TokenUsage(*(count(used.get(name)) for name in names)))
         return total

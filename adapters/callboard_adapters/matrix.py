@@ -12,7 +12,7 @@ from typing import Any
 
 from callboard_adapters import registry
 from callboard_adapters.capabilities import Capabilities
-from callboard_wire.providers import Model
+from callboard_wire.providers import Choice, Model, built_in
 
 _INTRO = """# Providers
 
@@ -52,6 +52,8 @@ _TABLES: tuple[tuple[str, tuple[Column, ...]], ...] = (
             ("models listed by", lambda c: c.model_source),
             ("models known", lambda c: ", ".join(map(_model, c.models))),
             ("thinking levels", lambda c: ", ".join(c.thinking_levels)),
+            ("profile `fast`", lambda c: _choice(built_in("fast", c.name))),
+            ("profile `smart`", lambda c: _choice(built_in("smart", c.name))),
             ("turn limit", lambda c: c.max_turns),
             ("system prompt", lambda c: c.system_prompt),
             ("MCP by", lambda c: c.mcp),
@@ -96,6 +98,12 @@ def _cell(value: Any) -> str:
 def _model(model: Model) -> str:
     window = f" ({model.context_window:,} tokens)" if model.context_window else ""
     return f"`{model.id}`{window}"
+
+
+def _choice(choice: Choice | None) -> str:
+    if choice is None:
+        return ""
+    return ", ".join([*([f"`{choice.model}`"] if choice.model else []), *filter(None, [choice.thinking_level])])
 
 
 def _code(text: str | None) -> str:

@@ -14,6 +14,7 @@ from callboard_adapters.codebuddy import CodebuddyAdapter
 from callboard_adapters.copilot import CopilotAdapter
 from callboard_adapters.dialects.acp_names import common_name
 from callboard_adapters.dialects.acp_tools import Announces, Tools
+from callboard_adapters.echo import EchoAdapter
 from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
 from callboard_adapters.opencode import OpencodeAdapter
 from callboard_adapters.options import ExecOptions
@@ -145,6 +146,12 @@ def test_an_event_that_is_told_twice_counts_once():
     last = result(model_usage_since_last_result={"m": {"inputTokens": 10, "outputTokens": 5}})
     run = claude(INIT, told, told, last, last)
     assert (run.text(), run.finish().usage) == ("done", {"m": TokenUsage(10, 5)})
+
+
+@pytest.mark.parametrize("table", [{"m": {"inputTokens": "x"}}, {"m": "x"}, ["m"], {"m": {"inputTokens": -5}}])
+def test_echo_bills_nothing_for_a_table_it_cannot_read(table):
+    """Found by the fuzzer."""
+    assert Speaking(EchoAdapter).event(INIT, result(modelUsage=table)).finish().usage == {}
 
 
 # ── streams of their own ─────────────────────────────────────────────────────
