@@ -1,20 +1,25 @@
-"""The command line as a real process, against a real control plane."""
+"""The command line against a real control plane: what is only typed runs in this process (a start costs a second),
+what goes on meanwhile is a process of its own."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from callboard_control.embedded.gateway import Gateway
 from callboard_control.embedded.server import running_gateway
+from callboard_daemon.cli.main import main
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,18 @@ class Shell:
         )
 
     def run(self, *args: str, stdin: str = "") -> Done:
-        process = self.start(*args, stdin=subprocess.PIPE)
-        out, err = process.communicate(stdin, timeout=40)
-        return Done(process.returncode, out, err)
+        out, err = _stream(), _stream()
+        with ExitStack() as stack:
+            stack.enter_context(patch.dict(os.environ, self.env(), clear=True))
+            stack.enter_context(patch.object(sys, "argv", ["callboard", *args]))
+            stack.enter_context(patch.object(sys, "stdin", _stream(stdin)))
+            stack.enter_context(redirect_stdout(out))
+            stack.enter_context(redirect_stderr(err))
+            stack.enter_context(chdir(self.home))
+            with pytest.raises(SystemExit) as ended:
+                main(list(args))
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, _text(out), _text(err))
 
     def ok(self, *args: str, stdin: str = "") -> Done:
         done = self.run(*args, stdin=stdin)
@@ -60,6 +74,17 @@ class Shell:
 
     def json(self, *args: str, stdin: str = "") -> Any:
         return self.ok("--output", "json", *args, stdin=stdin).json
+
+
+def _stream(text: str = "") -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8", newline="")
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode()
 
 
 @pytest.fixture(scope="module")
