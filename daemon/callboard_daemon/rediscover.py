@@ -16,15 +16,18 @@ EVERY_S: Final = 600.0
 
 
 async def keep_discovering(providers: Providers, registration: Registration, asked: asyncio.Event) -> None:
-    """Look every ten minutes, and at once when somebody on this machine has `asked`; until cancelled."""
+    """Look every ten minutes, and at once when somebody on this machine has `asked`, who has changed something here or
+    at the server; until cancelled."""
     while True:
         try:
             async with asyncio.timeout(EVERY_S):
                 await asked.wait()
         except TimeoutError:
-            pass  # nobody asked; it is time anyway
+            await look_and_tell(providers, registration)
+            continue
         asked.clear()
-        await look_and_tell(providers, registration)
+        await providers.look()
+        await try_to_register(registration)
 
 
 async def look_and_tell(providers: Providers, registration: Registration) -> None:

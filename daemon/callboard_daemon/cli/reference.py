@@ -63,6 +63,12 @@ and `CALLBOARD_HOME` (one folder for config, state, logs and tasks, instead of t
 {keys}, or a table `[provider.<name>]` with the keys `path`, `model` and `args`: where the CLI is (a miss is not
 searched for elsewhere), the model for agents that name none, and arguments that go before an agent's own.
 
+## Runtime profiles
+
+`runtime-profiles.toml` beside the config file is written by `callboard runtime profile path`: which of other members'
+runtime profiles this machine runs, and where a profile's command is when it is not on PATH. It is read again at every
+look, and the server never sees it.
+
 ## The config file
 
 `config.toml` (or `config.json`) in the profile's config folder. An unknown key is refused. The table `[env]` is added
@@ -93,11 +99,17 @@ def _commands() -> Iterator[tuple[str, click.Command, click.Context]]:
     for name in root.list_commands(context):
         command = root.get_command(context, name)
         assert command is not None, "listed commands exist"
-        yield f"callboard {name}", command, context
-        if isinstance(command, click.Group):
-            inner = click.Context(command, info_name=name, parent=context)
-            for verb, sub in command.commands.items():
-                yield f"callboard {name} {verb}", sub, inner
+        yield from _with_verbs(f"callboard {name}", command, context)
+
+
+def _with_verbs(
+    path: str, command: click.Command, parent: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    yield path, command, parent
+    if isinstance(command, click.Group):
+        inner = click.Context(command, info_name=path.rpartition(" ")[2], parent=parent)
+        for verb, sub in command.commands.items():
+            yield from _with_verbs(f"{path} {verb}", sub, inner)
 
 
 def _help(command: click.Command, path: str, parent: click.Context | None) -> str:

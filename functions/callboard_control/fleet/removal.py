@@ -94,12 +94,17 @@ def _refuse_held(person: Person, doomed: list[RuntimeItem]) -> None:
         return
     seen = [a for a in holding if permissions.may_see(person, a)]
     raise Conflict(
-        f"{len(holding)} agents are on it; give them another runtime or archive them first.",
+        f"Agents are on it{_named(seen)}; give them another runtime or archive them first.",
         code="runtime_has_active_agents",
         runtime_ids=sorted({a.runtime_id for a in holding}),
         agents=[{"id": a.id, "name": a.name} for a in seen[:NAMED_AT_MOST]],
         hidden_agents=len(holding) - len(seen),
     )
+
+
+def _named(seen: list[AgentItem]) -> str:
+    more = f" and {len(seen) - 5} more" if len(seen) > 5 else ""
+    return f": {', '.join(repr(a.name) for a in seen[:5])}{more}" if seen else ""
 
 
 def _refuse_online(runtime: RuntimeItem) -> None:
