@@ -109,7 +109,7 @@ SETTINGS: Final = (
     Setting("workspaces_root", absolute, "", "Where tasks get their folders. Default: `~/callboard_workspaces`."),
     Setting("device_name", str, "", "What this machine is called in lists. Default: its host name."),
     Setting("max_concurrent_tasks", positive, "20", "How many tasks may run on this machine at once."),
-    Setting("providers", names, "", "Offer only these providers, and runtime profiles (comma separated). Default: all."),
+    Setting("providers", names, "", "Offer only these providers, and runtime profiles; comma separated. Default: all."),
     Setting("login_shell", boolean, "true", "Ask your login shell where a command is that PATH does not have."),
     Setting("claim_wait", parse_duration, "20s", "How long one claim is held by the server (long poll; at most 20s)."),
     Setting("cancel_poll", parse_duration, "1.5s", "How often a silent run asks whether it was cancelled."),
