@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +37,11 @@ def _settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group()
 def daemon() -> None:
     """Start, stop and look at this machine's daemon."""
+    if sys.platform == "win32":
+        raise CallboardError(
+            "the daemon does not run on Windows: it could not end the processes of an agent there",
+            hint="Run it inside WSL 2; docs/decisions/child-processes.md says what is missing.",
+        )
 
 
 @daemon.command()
