@@ -34,12 +34,12 @@ def main() -> int:
 def make(name: str, workspace: str) -> int:
     from callboard_control import ports
     from callboard_control.errors import ApiError
-    from callboard_control.identity import people
+    from callboard_control.identity import first_login
     from callboard_wire.api import BootstrapRequest
 
     ports.use(ports.Ports(bootstrap_secret=lambda: SECRET))
     try:
-        made = people.bootstrap(BootstrapRequest(secret=SECRET, name=name, workspace=workspace))
+        made = first_login.bootstrap(BootstrapRequest(secret=SECRET, name=name, workspace=workspace))
     except ApiError as refused:
         print(refused.message, file=sys.stderr)
         return 1

@@ -17,12 +17,22 @@ Nobody has logged in yet. In another terminal of this machine:
   callboard run "write a haiku about this folder" --agent scout --follow
 """
 
+WAY_BACK = """
+A new secret lies ready. It lets the first person in once more, as the owner of their workspace; tokens that are lost
+stay good until they are revoked. In another terminal of this machine:
+
+  callboard login --server {url} --bootstrap {secret_file}
+  callboard token list
+"""
+
 
 def announcement(gateway: Gateway) -> str:
     text = f"Callboard is up at {gateway.url} (data in {gateway.data}). Ctrl-C stops it.\n"
     secret_file = gateway.bootstrap_secret_file
     if secret_file is not None:
-        text += FIRST_STEPS.format(url=gateway.url, secret_file=secret_file)
+        text += (WAY_BACK if gateway.somebody_was_here else FIRST_STEPS).format(
+            url=gateway.url, secret_file=secret_file
+        )
     return text
 
 

@@ -52,14 +52,15 @@ FOREIGN: Final = (
 """A developer's own settings for AWS, which would redirect or break the store."""
 
 
-def compose(data: Path) -> Gateway:
+def compose(data: Path, *, new_secret: bool = False) -> Gateway:
     """The gateway on the data folder `data`, not yet listening. One at a time in a process: it sets ports and store.
+    `new_secret` opens a way back in for the first person.
 
     Raises:
         GatewayError: the folder cannot be used.
     """
     folder = DataFolder(data)
-    folder.open()
+    folder.open(new_secret=new_secret)
     try:
         return _composed(folder)
     except BaseException:
@@ -80,7 +81,8 @@ def _composed(folder: DataFolder) -> Gateway:
     except BaseException:
         engine.close()
         raise
-    return Gateway(folder, front, doorbell, scheduler=scheduler, close_store=engine.close)
+    back = _bootstrapped()
+    return Gateway(folder, front, doorbell, scheduler=scheduler, close_store=engine.close, somebody_was_here=back)
 
 
 def _set_environment() -> None:
@@ -127,13 +129,25 @@ def _set_ports(folder: DataFolder, doorbell: LocalDoorbell) -> None:
     except (OSError, ValueError) as failure:
         reason = getattr(failure, "strerror", None) or "it holds no key"
         raise GatewayError(f"The key file {key_file} cannot be used ({reason}): restore it from a copy.") from failure
-    ports.use(ports.Ports(doorbell=doorbell, secrets=secrets, bootstrap_secret=folder.bootstrap_secret))
+    ports.use(
+        ports.Ports(
+            doorbell=doorbell,
+            secrets=secrets,
+            bootstrap_secret=folder.bootstrap_secret,
+            forget_bootstrap_secret=folder.forget_secret,
+        )
+    )
 
 
 def _forget_used_secret(folder: DataFolder) -> None:
-    """After the first login the secret opens nothing more; left lying, it would announce a login that is refused."""
-    if _bootstrapped():
-        folder.secret_file.unlink(missing_ok=True)
+    """A login whose process died before it could."""
+    from callboard_control.identity import first_login
+    from callboard_control.store import table
+    from callboard_control.store.models import SystemItem
+
+    first, secret = table.get(SystemItem, *first_login.FIRST), folder.bootstrap_secret()
+    if first is not None and secret is not None and first_login.is_used(first, secret):
+        folder.forget_secret()
 
 
 def _bootstrapped() -> bool:

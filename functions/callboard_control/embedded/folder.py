@@ -3,7 +3,7 @@
 <data>/              0700
   callboard.db         the store (SQLite, WAL; its -wal and -shm beside it take its mode)
   gateway.lock         held while a gateway runs
-  bootstrap.secret     proves access to this folder at the first login; gone after it
+  bootstrap.secret     proves access to this folder at the first login, or to get back in; gone once it has
 """
 
 from __future__ import annotations
@@ -46,11 +46,13 @@ class DataFolder:
     def secret_file(self) -> Path:
         return self.path / BOOTSTRAP_SECRET
 
-    def open(self) -> None:
-        """Make the folder if need be, take it for this process, and write the bootstrap secret at the first start.
+    def open(self, *, new_secret: bool = False) -> None:
+        """Make the folder if need be, take it for this process, and write the bootstrap secret at the first start, or
+        a new one when `new_secret` asks for it.
 
         Raises:
-            GatewayError: it cannot be made or written, others may write in it, or another gateway has it.
+            GatewayError: it cannot be made or written, others may write in it, another gateway has it, or a new secret
+                is asked for by somebody whose folder it is not.
         """
         try:
             self._make()
@@ -63,13 +65,19 @@ class DataFolder:
             raise self._unwritable(failure) from failure
         try:
             self.first_start = not self.database.exists()
-            if self.first_start:
+            if new_secret:
+                self._refuse_stranger()
+                self.forget_secret()
+            if self.first_start or new_secret:
                 self._write_secret()
             # Before SQLite does: it would take the process's umask, and its side files copy this one's mode.
             os.close(os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as failure:
             self.close()
             raise self._unwritable(failure) from failure
+        except GatewayError:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._lock.release()
@@ -80,6 +88,16 @@ class DataFolder:
             return self.secret_file.read_text(encoding="ascii").strip() or None
         except FileNotFoundError:
             return None
+
+    def forget_secret(self) -> None:
+        """It has let somebody in; left lying, it would announce a login that is refused."""
+        self.secret_file.unlink(missing_ok=True)
+
+    def _refuse_stranger(self) -> None:
+        """Whoever may write here could as well change the store; the owner alone is meant, root by mistake is not."""
+        owner = self.path.stat().st_uid
+        if owner != os.geteuid():
+            raise GatewayError(f"{self.path} belongs to user {owner}: ask for a new secret as that user.")
 
     def _make(self) -> None:
         if not self.path.is_dir():

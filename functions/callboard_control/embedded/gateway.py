@@ -17,7 +17,7 @@ log = logging.getLogger("callboard.gateway")
 
 
 class Gateway:
-    """`front` is the ASGI application. `url` is known once it listens."""
+    """`front` is the ASGI application. `url` is known once it listens. `somebody_was_here`: there has been a login."""
 
     def __init__(
         self,
@@ -27,6 +27,7 @@ class Gateway:
         *,
         scheduler: Scheduler | None = None,
         close_store: Callable[[], None] = lambda: None,
+        somebody_was_here: bool = False,
     ) -> None:
         self.url = ""
         self.front = front
@@ -34,6 +35,7 @@ class Gateway:
         self._doorbell = doorbell
         self._scheduler = scheduler
         self._close_store = close_store
+        self.somebody_was_here = somebody_was_here
         front.metrics.gauge("claims_waiting", "Claims held until work arrives.", lambda: {(): float(doorbell.waiting)})
 
     @property
@@ -46,7 +48,7 @@ class Gateway:
 
     @property
     def bootstrap_secret_file(self) -> Path | None:
-        """Where the secret of the first login is; None once it has been used."""
+        """Where the secret of the first login, or of the way back in, is; None once it has been used."""
         return self._folder.secret_file if self._folder.bootstrap_secret() else None
 
     def start(self) -> None:

@@ -12,7 +12,7 @@ from callboard_control.actor import person
 from callboard_control.entrypoints._http import address, as_handler, base_url, caller, guest, new_app
 from callboard_control.entrypoints._pages import DEVICE, page
 from callboard_control.errors import Forbidden
-from callboard_control.identity import audit, departure, devices, invitations, people, tokens, workspaces
+from callboard_control.identity import audit, departure, devices, first_login, invitations, people, tokens, workspaces
 from callboard_wire.api import (
     AcceptedInvitation,
     AcceptInvitationRequest,
@@ -52,7 +52,7 @@ handler = as_handler(app)
 @app.post("/api/bootstrap")
 def bootstrap(request: BootstrapRequest) -> TokenResponse:
     guest()
-    return people.bootstrap(request)
+    return first_login.bootstrap(request)
 
 
 @app.get("/device")

@@ -1,62 +1,21 @@
-"""People: the first one, those who join, and who somebody is."""
+"""People: those who join, and who somebody is."""
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 
 from callboard_control import ports
 from callboard_control.actor import Actor, Daemon, Person, TaskAgent, person
-from callboard_control.errors import Conflict, Forbidden
 from callboard_control.identity import invitations
 from callboard_control.identity.tokens import minted
-from callboard_control.identity.workspaces import member_item
 from callboard_control.names import refuse_odd
 from callboard_control.store import keys, table
-from callboard_control.store.errors import ConditionFailed
-from callboard_control.store.models import SystemItem, UserItem, WorkspaceItem
+from callboard_control.store.models import UserItem, WorkspaceItem
 from callboard_wire.api import (
     AcceptedInvitation,
     AcceptInvitationRequest,
-    BootstrapRequest,
     MeView,
-    TokenResponse,
 )
-
-
-def bootstrap(request: BootstrapRequest) -> TokenResponse:
-    """Make the first person with a workspace and a token. Works once, for whoever can read the server's own secret.
-
-    Raises `Forbidden` ``bootstrap_refused`` (wrong secret, or none may be made over HTTP here), `Conflict`
-    ``already_bootstrapped``.
-    """
-    secret = ports.current().bootstrap_secret()
-    if table.get(SystemItem, "SYS", "BOOTSTRAP") is not None:
-        raise Conflict(
-            "Somebody has logged in here already: log in with a token (`callboard token create` where you are logged "
-            "in), or ask them for an invitation.",
-            code="already_bootstrapped",
-        )
-    if secret is None or not hmac.compare_digest(secret.encode(), request.secret.strip().encode()):
-        raise Forbidden("The bootstrap secret is wrong; it is in the server's data folder.", code="bootstrap_refused")
-    refuse_odd(request.name)
-    refuse_odd(request.workspace)
-    now = ports.now_ms()
-    user_id, workspace_id = keys.new_id(), keys.new_id()
-    made = minted(user_id, workspace_id, "first login")
-    try:
-        table.transact(
-            [
-                table.Put(SystemItem("SYS", "BOOTSTRAP", created=now), SystemItem.pk.does_not_exist()),
-                table.Put(UserItem(f"US#{user_id}", "U", name=request.name, created=now)),
-                table.Put(WorkspaceItem(keys.workspace(workspace_id), "W", name=request.workspace, created=now)),
-                table.Put(member_item(user_id, workspace_id, "owner", now)),
-                table.Put(made.item),
-            ]
-        )
-    except ConditionFailed as e:
-        raise Conflict("Somebody logged in a moment ago.", code="already_bootstrapped") from e
-    return TokenResponse(id=made.id, token=made.token, user_id=user_id, workspace_id=workspace_id)
 
 
 def join(request: AcceptInvitationRequest, caller: Callable[[], Actor]) -> AcceptedInvitation:

@@ -28,12 +28,14 @@ def _secrets() -> Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """`clock` answers milliseconds since 1970; `bootstrap_secret` None: no first person is made over HTTP here."""
+    """`clock` answers milliseconds since 1970; `bootstrap_secret` None: no first person is made over HTTP here;
+    `forget_bootstrap_secret` is called once it has let somebody in."""
 
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     doorbell: Doorbell = field(default_factory=SilentDoorbell)
     secrets: Secrets = field(default_factory=_secrets)
     bootstrap_secret: Callable[[], str | None] = lambda: None
+    forget_bootstrap_secret: Callable[[], None] = lambda: None
 
 
 _current: list[Ports] = []

@@ -149,6 +149,7 @@ class SystemItem(Item):
     """A fact that may exist once, such as "the first person has been made"."""
 
     value = UnicodeAttribute(attr_name="v", null=True)
+    digest = BinaryAttribute(attr_name="hs", legacy_encoding=False, null=True)
     created = NumberAttribute(attr_name="ct")
 
 
