@@ -55,6 +55,10 @@ class Providers:
         self.custom = {profile.id: answer for profile, answer in zip(self.profiles, answers, strict=True)}
         return self.custom != before
 
+    def named(self) -> list[tuple[str, Found | str]]:
+        """The profiles by their names, those that have been looked for."""
+        return [(p.display_name, self.custom[p.id]) for p in self.profiles if p.id in self.custom]
+
     def replaced(self, known: Found | str | None) -> bool:
         """Whether the CLI's file is not the one that was looked at: updated in place, or gone with its version."""
         return isinstance(known, Found) and file_identity(known.executable) != known.identity

@@ -20,6 +20,7 @@ from callboard_daemon.claim import keep_claiming
 from callboard_daemon.control import Control
 from callboard_daemon.credentials import read_credentials, server_of
 from callboard_daemon.deliver import Delivered
+from callboard_daemon.discover import Found
 from callboard_daemon.errors import ControlError, NotAuthorised, StateError
 from callboard_daemon.execenv.commands import write_commands
 from callboard_daemon.heartbeat import keep_beating
@@ -286,15 +287,10 @@ def health(daemon: Daemon) -> dict[str, Any]:
         "slots": daemon.slots.size,
         "running_tasks": len(daemon.runs),
         "providers": {name: found.version for name, found in sorted(daemon.providers.inventory.found.items())},
-        "profiles": _profiles(daemon.providers),
+        "profiles": {n: found.version for n, found in daemon.providers.named() if isinstance(found, Found)},
+        "failed_profiles": {n: found for n, found in daemon.providers.named() if isinstance(found, str)},
         "skipped": dict(sorted(daemon.providers.inventory.skipped.items())),
     }
-
-
-def _profiles(providers: Providers) -> dict[str, str]:
-    """By name: the version of the profile's command, or why it is not offered."""
-    here = ((profile.display_name, providers.custom.get(profile.id, "")) for profile in providers.profiles)
-    return {name: found if isinstance(found, str) else found.version for name, found in here}
 
 
 def _metrics(daemon: Daemon) -> str:

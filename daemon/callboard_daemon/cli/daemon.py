@@ -121,6 +121,8 @@ def status(cli: Cli) -> None:
         print_fields(_fields(said))
         for name, why in said["skipped"].items():
             click.echo(f"not offered: {name}: {why}")
+        for name, why in said.get("failed_profiles", {}).items():
+            click.echo(f"not offered: runtime profile {name}: {why}")
         if said["skipped"]:
             note("Where a CLI is can be said with CALLBOARD_<PROVIDER>_PATH, or in the config file.")
 
@@ -159,7 +161,6 @@ def _end(cli: Cli, now: bool) -> None:
 
 
 def _fields(said: dict[str, Any]) -> list[tuple[str, str]]:
-    providers = ", ".join(f"{name} ({version})" if version else name for name, version in said["providers"].items())
     return [
         ("status", said["status"] + (f" ({said['detail']})" if said["detail"] else "")),
         ("pid", str(said["pid"])),
@@ -168,8 +169,13 @@ def _fields(said: dict[str, Any]) -> list[tuple[str, str]]:
         ("server", said["server_url"]),
         ("device", said["device_name"]),
         ("tasks", f"{said['running_tasks']} of {said['slots']} places"),
-        ("providers", providers),
+        ("providers", _with_versions(said["providers"])),
+        ("profiles", _with_versions(said.get("profiles", {}))),
     ]
+
+
+def _with_versions(found: dict[str, str]) -> str:
+    return ", ".join(f"{name} ({version})" if version else name for name, version in found.items())
 
 
 def _tail(path: Path, lines: int) -> list[str]:

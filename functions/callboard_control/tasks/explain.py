@@ -79,9 +79,18 @@ def _offline(task: TaskItem) -> WaitReason | None:
         return None
     return WaitReason(
         code="runtime_offline",
-        message=f"The machine of {runtime.name!r} is offline since {_iso(since)}; start its daemon.{_elsewhere(task)}",
+        message=f"{_why_offline(runtime, since)}{_elsewhere(task)}",
         details={"runtime_id": runtime.id, "offline_since": _iso(since), "reason": runtime.offline_reason or {}},
     )
+
+
+def _why_offline(runtime: RuntimeItem, since: float) -> str:
+    reason = runtime.offline_reason or {}
+    if reason.get("code") == "profile_disabled":
+        return f"The runtime profile of {runtime.name!r} is disabled since {_iso(since)}; enable it."
+    if reason.get("code") == "profile_failed":
+        return f"The machine of {runtime.name!r} cannot offer it since {_iso(since)}: {reason.get('detail', '')}."
+    return f"The machine of {runtime.name!r} is offline since {_iso(since)}; start its daemon."
 
 
 def _elsewhere(task: TaskItem) -> str:
