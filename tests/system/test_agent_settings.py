@@ -1,4 +1,4 @@
-"""A model profile on its whole way: command line, server, claim, daemon, and the arguments of the coding CLI."""
+"""An agent's settings on their whole way: command line, server, claim, daemon, and the arguments of the coding CLI."""
 
 from __future__ import annotations
 
@@ -96,3 +96,55 @@ def test_what_a_profile_cannot_mean_is_said_with_what_it_can(machine: WithClaude
     done = machine.run("model-profile", "set", "deep", "claude", "--thinking-level", "ultra")
     assert done.returncode == 5
     assert "low, medium, high, xhigh, max" in done.stderr
+
+
+def test_a_changed_agent_is_what_the_next_run_is_started_with(machine: WithClaude) -> None:
+    made = machine.run("agent", "create", "eve", "--model", "opus", "--thinking-level", "high", "--custom-arg=--verbose-ish")
+    assert made.returncode == 0, made.stderr
+    words = ["--clear", "model", "--clear", "custom-args", "--thinking-level", "low", "--max-turns", "3", "--name", "Eva"]
+    changed = machine.run("agent", "update", "eve", *words)
+    assert changed.returncode == 0, changed.stderr
+    done = machine.run("run", "go", "--agent", "eva", "--follow", "--output", "json")
+    started = json.loads(json.loads(done.stdout)["output"])
+    assert [option(started, name) for name in ("--model", "--effort", "--max-turns")] == ["", "low", "3"]
+    assert "--verbose-ish" not in started["args"]
+
+
+def test_an_agent_is_opened_and_closed_again(machine: WithClaude) -> None:
+    assert machine.run("agent", "create", "ora", "--public").returncode == 0
+    shown = machine.run("agent", "get", "ora").stdout
+    assert "open to" in shown
+    assert "the workspace" in shown
+    assert machine.run("agent", "update", "ora", "--private").returncode == 0
+    assert "its owner" in machine.run("agent", "get", "ora").stdout
+    done = machine.run("agent", "update", "ora", "--invite", "nobody")
+    assert done.returncode == 5
+    assert "no members" in done.stderr
+
+
+def test_an_archived_agent_says_so_and_comes_back(machine: WithClaude) -> None:
+    assert machine.run("agent", "create", "old").returncode == 0
+    assert machine.run("agent", "archive", "old").returncode == 0
+    shown = machine.run("agent", "get", "old").stdout
+    assert "It is archived and takes no work. → callboard agent restore" in shown
+    assert "old" not in machine.run("agent", "list").stdout
+    assert "archived" in machine.run("agent", "list", "--archived").stdout
+    refused = machine.run("run", "go", "--agent", "old")
+    assert "archived" in refused.stderr
+    assert machine.run("agent", "restore", "old").returncode == 0
+
+
+def test_what_an_agent_cannot_be_is_said_before_it_is_asked_for(machine: WithClaude) -> None:
+    config = machine.home / "mcp.json"
+    config.write_text('["a s3cret"')
+    for words, said in [
+        (["agent", "update", "cleo"], "nothing to change"),
+        (["agent", "update", "cleo", "--model", "m", "--clear", "model"], "at once"),
+        (["agent", "update", "cleo", "--public", "--invite", "u"], "--invite"),
+        (["agent", "update", "cleo", "--mcp-config-file", str(config)], "is not JSON"),
+        (["agent", "create", "x", "--instructions", "a", "--instructions-file", str(config)], "exclude each other"),
+        (["agent", "update", "cleo", "--thinking-level", "ultra"], "claude knows low, medium, high, xhigh, max"),
+    ]:
+        done = machine.run(*words)
+        assert (done.returncode, said in done.stderr) == (5, True), (words, done.stderr)
+        assert "s3cret" not in done.stderr + done.stdout
