@@ -32,6 +32,7 @@ from callboard_adapters.base import (
     Usage,
 )
 from callboard_adapters.clocks import Clocks
+from callboard_adapters.last_word import LastWord
 from callboard_adapters.messages import Message, MessageType, Watchdog
 from callboard_adapters.outcome import Stopped
 from callboard_adapters.process import tree
@@ -62,15 +63,11 @@ class Attempt:
         self._stderr = bytearray()
         self._child: Child | None = None
         self._wake = asyncio.Event()
-        self._turn_over = asyncio.Event()
-        self._ended_in_time = False
+        self._last_word = LastWord(self._let_go, self._wake.set)
         self._leaving: asyncio.Task[None] | None = None
-        self._last_turn = TurnEnded()
-        self._quiet: asyncio.TimerHandle | None = None
         self._known: set[tree.Proc] = set()
         self._deaf = False
         self._ready_seen = False
-        self._grace: asyncio.TimerHandle | None = None
         self._clocks = Clocks(state.watchdogs, self._ran_out, self._tick)
         self.stopped: Stopped | None = None
         self.relaunch: Relaunch | None = None
@@ -127,7 +124,7 @@ class Attempt:
 
     def stop(self, stopped: Stopped) -> None:
         """End the process for this reason; the first reason counts, and none counts after the turn has ended."""
-        too_late = self._ended_in_time or (
+        too_late = self._last_word.in_time or (
             # It has ended by itself, and only its last output is still on the way.
             stopped.cause in (StopCause.CANCEL, StopCause.WATCHDOG)
             and self._child is not None
@@ -158,8 +155,8 @@ class Attempt:
         if not any(isinstance(o, Reply) for o in asked):
             return
         grace = self._adapter.capabilities.timeouts.cancel_grace
-        await _first(grace, child.exited, self._turn_over)
-        if self._turn_over.is_set():
+        await _first(grace, child.exited, self._last_word.over)
+        if self._last_word.over.is_set():
             child.close_stdin()
             await _first(_AFTER_CANCEL, child.exited)
 
@@ -178,7 +175,9 @@ class Attempt:
         """After the leader: the rest of its output, then everything it left behind, then the last line."""
         if self._leaving is not None:
             await self._leaving
-        closed = await child.pipes_closed(_DRAIN_AFTER_TURN if self._turn_over.is_set() or self.stopped else _DRAIN)
+        closed = await child.pipes_closed(
+            _DRAIN_AFTER_TURN if self._last_word.over.is_set() or self.stopped else _DRAIN
+        )
         await sweep(self._run_id, child.identity, self._known)
         if not closed:
             await child.pipes_closed(_DRAIN)  # whoever held them has just been ended
@@ -200,7 +199,7 @@ class Attempt:
             code=code if code is None or code >= 0 else None,
             signal=-code if code is not None and code < 0 else None,
             cause=self.stopped.cause if self.stopped else None,
-            turn_ended=self._ended_in_time,
+            turn_ended=self._last_word.in_time,
             stderr_tail=redact.diagnostic(self._stderr.decode("utf-8", "ignore")).strip(),
             stdin_broken=child.stdin_broken,
         )
@@ -210,8 +209,7 @@ class Attempt:
     def stdout_data(self, data: bytes) -> None:
         if self._deaf:
             return
-        if self._quiet is not None:
-            self._wait_for_quiet()
+        self._last_word.heard()
         try:
             lines = self._framer.feed(data)
         except LineTooLong as error:
@@ -229,8 +227,7 @@ class Attempt:
         ended = Stopped(
             StopCause.STDOUT_CLOSED, f"the CLI closed its output and did not exit within {_AFTER_STDOUT:g} s"
         )
-        if self._grace is None:
-            self._grace = self._loop.call_later(_AFTER_STDOUT, self.stop, ended)
+        self._last_word.expire(_AFTER_STDOUT, lambda: self.stop(ended))
 
     def stderr_data(self, data: bytes) -> None:
         self._stderr = (self._stderr + data)[-STDERR_TAIL:]
@@ -298,53 +295,25 @@ class Attempt:
             self._ask(self._adapter.tick, name)
 
     def _ran_out(self, dog: Watchdog) -> None:
-        if self.stopped is None and not self._ended_in_time:
+        if self.stopped is None and not self._last_word.in_time:
             self._ask(self._adapter.ran_out, dog)
             limit = self._state.watchdogs.limit_of(dog)
             self.stop(outcome.watchdog_stop(dog, limit, self._adapter.capabilities.name))
 
     def _on_turn_ended(self, output: TurnEnded) -> None:
-        self._turn_over.set()
-        self._ended_in_time = self._ended_in_time or self.stopped is None
-        self._last_turn = output
-        if output.quiet <= 0:
-            self._let_go()
-            return
-        self._set_grace(output.grace, self._let_go)
-        self._wait_for_quiet()
+        self._last_word.ended(output, in_time=self.stopped is None)
 
     def _on_turn_resumed(self, output: TurnResumed) -> None:
         if self.stopped is None:
-            self._turn_over.clear()
-            self._ended_in_time = False
-            self._set_grace(None, self._wake.set)
-            if self._quiet is not None:
-                self._quiet.cancel()
-                self._quiet = None
-
-    def _wait_for_quiet(self) -> None:
-        if self._quiet is not None:
-            self._quiet.cancel()
-        self._quiet = self._loop.call_later(self._last_turn.quiet, self._let_go)
+            self._last_word.resumed()
 
     def _let_go(self) -> None:
-        if self._quiet is not None:
-            self._quiet.cancel()
-            self._quiet = None
         if self._leaving is None:
             self._leaving = self._loop.create_task(self._leave())
-        self._set_grace(self._last_turn.grace, self._wake.set)
 
     def _disarm(self) -> None:
         self._clocks.stop()
-        for handle in (self._grace, self._quiet):
-            if handle is not None:
-                handle.cancel()
-
-    def _set_grace(self, seconds: float | None, then: Callable[[], None]) -> None:
-        if self._grace is not None:
-            self._grace.cancel()
-        self._grace = None if seconds is None else self._loop.call_later(seconds, then)
+        self._last_word.stop()
 
     def _on_stop(self, output: Stop) -> None:
         self._deaf = True  # what still arrives depends on the moment, and the run has been judged
