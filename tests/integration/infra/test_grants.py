@@ -155,6 +155,32 @@ def skills(world: World) -> None:
     world.call("DELETE", f"/api/skills/{skill}", world.person)
 
 
+def runtimes(world: World) -> None:
+    """A runtime named, limited and paid for; a profile on a second machine, with work on it, and deleted with it."""
+    runtime = f"/api/runtimes/{world.runtime_id}"
+    world.call("PATCH", runtime, world.person, {"custom_name": "mine", "max_concurrent_tasks": 50})
+    world.live()
+    world.call("GET", runtime, world.person)
+    world.call("GET", f"{runtime}/usage", world.person)
+    world.call("GET", f"{runtime}/activity", world.person)
+    path = f"/api/workspaces/{world.workspace_id}/runtime-profiles"
+    body = {"display_name": "Mine", "protocol_family": "echo", "command_name": "mine"}
+    profile = world.call("POST", path, world.person, body)["id"]
+    world.call("GET", f"/api/daemon{path.removeprefix('/api')}", world.daemon)
+    offer = {"name": "mine", "type": "echo", "profile_id": profile}
+    spare = world.call("POST", "/api/daemon/register", world.person, {"daemon_id": "spare", "runtimes": [offer]})
+    there = spare["runtimes"][0]["id"]
+    agent = f"/api/agents/{world.agent_id}"
+    world.call("PATCH", agent, world.person, {"runtime_id": there})
+    world.enqueue("never runs")
+    body = {"daemon_id": "spare", "runtime_ids": [there]}
+    [held] = world.call("POST", "/api/daemon/tasks/claim", spare["daemon_token"], body)["tasks"]
+    world.call("PATCH", agent, world.person, {"runtime_id": world.runtime_id})
+    world.call("PATCH", f"{path}/{profile}", world.person, {"display_name": "Ours", "fixed_args": ["x"]})
+    world.call("DELETE", f"{path}/{profile}", world.person)
+    assert world.call("GET", f"/api/tasks/{held['id']}", world.person)["status"] == "cancelled"
+
+
 def lives(world: World) -> None:
     done = world.live()
     world.call("GET", "/api/me", world.person)
@@ -229,6 +255,7 @@ def test_every_function_is_granted_what_it_asks_of_the_table(recorder: Recorder)
     with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
         people(world)
         skills(world)
+        runtimes(world)
         lives(world)
         ends_by_time(world, recorder)
     assert recorder.seen.keys() == template.functions().keys()
@@ -241,6 +268,7 @@ def test_what_is_granted_beyond_these_lives_is_known_and_has_a_reason(recorder: 
     with World("http://handlers", "s", transport=Handlers(recorder.enter)) as world:
         people(world)
         skills(world)
+        runtimes(world)
         lives(world)
         ends_by_time(world, recorder)
     beyond = {name: granted(name) - uses - REASONED.get(name, set()) for name, uses in recorder.seen.items()}
