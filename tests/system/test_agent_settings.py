@@ -99,9 +99,11 @@ def test_what_a_profile_cannot_mean_is_said_with_what_it_can(machine: WithClaude
 
 
 def test_a_changed_agent_is_what_the_next_run_is_started_with(machine: WithClaude) -> None:
-    made = machine.run("agent", "create", "eve", "--model", "opus", "--thinking-level", "high", "--custom-arg=--verbose-ish")
+    first = ["--model", "opus", "--thinking-level", "high", "--custom-arg=--verbose-ish"]
+    made = machine.run("agent", "create", "eve", *first)
     assert made.returncode == 0, made.stderr
-    words = ["--clear", "model", "--clear", "custom-args", "--thinking-level", "low", "--max-turns", "3", "--name", "Eva"]
+    words = ["--clear", "model", "--clear", "custom-args", "--thinking-level", "low", "--max-turns", "3"]
+    words += ["--name", "Eva"]
     changed = machine.run("agent", "update", "eve", *words)
     assert changed.returncode == 0, changed.stderr
     done = machine.run("run", "go", "--agent", "eva", "--follow", "--output", "json")

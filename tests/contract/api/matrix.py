@@ -8,9 +8,9 @@
     aut  member, made the agent
     mem  member, made nothing of it
 
-What a path or a body names is a thing of `home` (`stage.py`); its agent is private unless the row says otherwise. Another tenant's thing is 404; a forbidden thing in one's
-own workspace is 403; no token is 401. A list is the caller's own workspace's, so the other tenant gets a 200, with
-nothing of `home` in it, which is tested as well.
+What a path or a body names is a thing of `home` (`stage.py`); its agent is private unless the row says otherwise.
+Another tenant's thing is 404; a forbidden thing in one's own workspace is 403; no token is 401. A list is the caller's
+own workspace's, so the other tenant gets a 200, with nothing of `home` in it, which is tested as well.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  403 403 200 403 403  401 403 200 403  404 404 403 404  POST /api/daemon/tasks/{task_id}/cancel-ack
 """  # noqa: E501  # one row is one line
 # Out of the pattern: anybody who is logged in anywhere may let a machine in as themselves, and nobody can fetch the
-# token of a login that nobody has answered. A cancelled task's token is dead, so its agent is nobody at cancel-ack. Claim by
-# its older path, heartbeat and deregister may name other machines' runtimes: those are skipped, or answered as gone.
+# token of a login that nobody has answered. A cancelled task's token is dead, so its agent is nobody at cancel-ack.
+# Claim by its older path, heartbeat and deregister may name other machines' runtimes: those are skipped, or answered as
+# gone.
 # Register and claim name the machine `laptop`, and the other workspace has a `laptop` of its own, its owner's.
 
 PROOF: Final = {"claim_id": "{claim}", "fence": "{fence}"}
