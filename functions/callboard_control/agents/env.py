@@ -36,7 +36,9 @@ def masked(person: Person, agent: AgentItem) -> AgentEnv:
 
 def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
     """Put the whole map. ``****`` keeps the stored value of a key (and is dropped for an unknown one); a missing key is
-    removed. With `version` the write is refused when somebody else changed the map since.
+    removed. With `version` the write is refused when somebody else changed the map since. The answer shows what was
+    sent: values that were kept stay masked, for a map of masks would otherwise reveal everything without a row that
+    says so.
 
     Raises `InvalidRequest`, `Forbidden`, `Conflict` ``env_changed``, `Unavailable`.
     """
@@ -65,7 +67,7 @@ def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
         table.transact([table.Update(A(agent.pk, agent.sk), actions, same), deed])
     except ConditionFailed as e:
         raise _changed(agent) from e
-    return AgentEnv(custom_env=after, version=version)
+    return AgentEnv(custom_env={k: request.custom_env[k] for k in after}, version=version)
 
 
 def current(agent: AgentItem) -> dict[str, str]:

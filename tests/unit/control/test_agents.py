@@ -166,10 +166,8 @@ def test_the_environment_reaches_the_claim_and_nothing_else(world: World, machin
 def test_stars_keep_a_value_and_a_missing_key_is_removed(world: World, machine: Machine) -> None:
     path = f"{agent_path(world)}/env"
     world.ok("PUT", path, {"custom_env": {"A": "1", "B": "2"}})
-    assert world.ok("PUT", path, {"custom_env": {"A": "****", "C": "3", "D": "****"}})["custom_env"] == {
-        "A": "1",
-        "C": "3",
-    }
+    world.ok("PUT", path, {"custom_env": {"A": "****", "C": "3", "D": "****"}})
+    assert world.ok("GET", path)["custom_env"] == {"A": "1", "C": "3"}
     details = next(r for r in world.ok("GET", "/api/audit")["items"] if r["action"] == "agent_env_updated")["details"]
     assert details == {"added": ["C"], "removed": ["B"], "changed": []}
 
