@@ -7,7 +7,7 @@ notifications of its own (`_x.ai/…`), of which retries and the usage of each c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callboard_adapters.base import Alive, Output, Usage
@@ -156,6 +156,11 @@ class GrokAdapter(AcpAdapter):
         effort = self.flag("--effort", options.thinking_level)
         # A background update was seen to stall the start; the flag is the root command's and comes first.
         return ["--no-auto-update", "agent", "--always-approve", *effort, *user, "stdio"]
+
+    def environment(self) -> Mapping[str, str]:
+        # Since 1.0 it reads AGENTS.md and skills only in folders that somebody has trusted at a terminal, and a task's
+        # folder is new each time. `--trust` would add each to the user's own list; this is for the one process.
+        return {"GROK_FOLDER_TRUST": "0"}
 
     def effort(self, options: ExecOptions) -> str:
         return ""  # on the command line

@@ -337,3 +337,9 @@ def test_traecli_of_the_sheets_calls_its_tools_by_name():
     talk = Talk("traecli", traecli()).start()
     [use] = talk.messages(MessageType.TOOL_USE)
     assert (use.tool, use.input) == ("terminal", {"command": "ls"})
+
+
+def test_grok_reads_the_files_of_a_folder_that_nobody_has_trusted_at_a_terminal():
+    """1.0.41 ignored AGENTS.md and every skill in a new folder, without a word."""
+    launch = Talk("grok", {}).adapter.launch("Fix it", ExecOptions())
+    assert launch.env["GROK_FOLDER_TRUST"] == "0"
