@@ -43,10 +43,6 @@ def create(cli: Cli, /, name: str, **given: Any) -> None:
         note(f'Try it: callboard run "…" --agent {made.name} --follow')
 
 
-for command in (update, archive, restore):
-    agent.add_command(command)
-
-
 @agent.command("list")
 @click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="At most so many.")
 @click.option("--archived", is_flag=True, help="Those in the archive as well.")

@@ -45,7 +45,9 @@ def _network(address: str) -> str:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return "unknown"
-    return str(ip) if ip.version == 4 else str(ipaddress.ip_network((ip, 64), strict=False).network_address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False).network_address)
+    return str(ip)
 
 
 def check(visit: Visit) -> None:

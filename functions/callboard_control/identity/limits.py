@@ -114,10 +114,14 @@ class Limiter:
 
     def check(self, rate: Rate, whom: str) -> None:
         """Raises `TooManyRequests` when `whom` is known to be beyond the limit; counts nothing, asks nobody."""
-        if rate.limit:
-            now = ports.now_ms()
-            with self._lock:
-                self._refuse(rate, self._of(now, rate, whom), now)
+        if not rate.limit:
+            return
+        now = ports.now_ms()
+        with self._lock:
+            # Looked up and not made: a made-up token must not push somebody's count out of the memory.
+            count = self._counts.get((rate.name, whom)) if now // WINDOW_MS == self._window else None
+            if count is not None:
+                self._refuse(rate, count, now)
 
     def remember(self, token_key: str) -> None:
         """`token_key` has just been found valid: an address's bad calls do not shut out whoever has it."""

@@ -74,8 +74,12 @@ def main(folder: Path) -> None:
     Item.Meta.max_retry_attempts = 0  # the outages below are no shorter than any number of tries
     outage = Outage()
     stage = Stage(folder, faults=outage)
+    waiting = stage.world.ok("POST", "/api/device/code", {}, "")
     ledger = Ledger(
         {
+            "device code": waiting["device_code"],
+            "user code": waiting["user_code"].replace("-", ""),
+            "user code as shown": waiting["user_code"],
             "bootstrap secret": SECRET,
             "invitation": stage.things["invitation"],
             "mcp env": "canary-mcp-env",

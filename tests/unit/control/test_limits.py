@@ -189,6 +189,20 @@ def test_an_ipv6_caller_has_one_limit_for_all_its_addresses(world: World) -> Non
     assert world.raw("GET", "/api/me", token="", address="2001:db8:1::1")["statusCode"] == 401
 
 
+def test_an_ipv4_caller_at_a_door_for_both_is_still_one(world: World) -> None:
+    limits.use(Limiter(rates(address=1)))
+    seen = [world.raw("GET", "/api/me", token="", address=f"::ffff:10.0.0.{n}")["statusCode"] for n in (1, 1, 2)]
+    assert seen == [401, 429, 401]
+
+
+def test_made_up_tokens_push_nobodys_count_out_of_the_memory(world: World) -> None:
+    limiter = Limiter(rates())
+    passed(limiter, Rate("login", 3), 3)
+    for n in range(limits.REMEMBERED + 50):
+        limiter.check(limiter.rates.token, str(n))
+    assert passed(limiter, Rate("login", 3), 1) == 0
+
+
 def test_a_flood_of_callers_does_not_fill_the_memory(world: World) -> None:
     limiter = Limiter(rates())
     for n in range(limits.REMEMBERED + 50):
