@@ -80,17 +80,21 @@ class Registration:
         return answer
 
     async def _ask(self) -> RegisterResponse:
-        try:
-            return await self._offer()
-        except Refused as error:
-            if error.code not in PROFILE_REFUSED:
-                raise
-            log.info("a runtime profile has just changed: asking for them again")
-            return await self._offer()
+        """With what the server says of the profiles now. One that has changed since is refused: then once more, and if
+        need be without any, for the machine's own CLIs must not wait for it."""
+        for _ in range(2):
+            unanswered = await self._learn_profiles()
+            try:
+                return await self._offer(unanswered)
+            except Refused as error:
+                if error.code not in PROFILE_REFUSED:
+                    raise
+                log.info("a runtime profile has just changed: registering again")
+        self.providers.profiles = ()
+        return await self._offer(unanswered)
 
-    async def _offer(self) -> RegisterResponse:
-        """Ask for the workspace's profiles, and offer everything this machine has."""
-        unanswered = await self._learn_profiles()
+    async def _offer(self, unanswered: ControlError | None) -> RegisterResponse:
+        """Offer everything this machine has. `unanswered` is why the profiles are not known, if they are not."""
         await self.providers.look_at_profiles()
         offers, failed = self._offers(), self._failed()
         if not offers and not failed:

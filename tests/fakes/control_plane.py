@@ -23,11 +23,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from callboard_wire import bodies
+from callboard_wire.api import Page
+from callboard_wire.runtimes import ProfileView
 from callboard_wire.skills import ResolvedSkills, ResolveSkills, SkillBody
 from callboard_wire.states import TaskStatus
 
 PERSON_TOKEN = "mul_person_0123456789abcdef0123456789"
 WORKSPACE = "ws-1"
+
+
+class Whoami(bodies.Body):
+    workspace_id: str = WORKSPACE
 
 
 class Fault(StrEnum):
@@ -81,6 +87,9 @@ class ControlPlane:
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.recovered: list[tuple[str, list[str]]] = []
         self.skills: dict[str, SkillBody] = {}
+        self.profiles: list[ProfileView] = []
+        self.profiles_version = 0
+        self.failed_profiles: dict[str, str] = {}
         self.asked_skills: list[str] = []
         self.down = False
         self.closing = False
@@ -95,6 +104,16 @@ class ControlPlane:
             self.tasks[task_id] = FakeTask(task_id, provider, prompt, spec, extra)
             self.changed.notify_all()
         return task_id
+
+    def profile(self, profile_id: str, command: str, **fields: Any) -> None:
+        """Make or change a runtime profile that this machine's owner wrote."""
+        values = {"display_name": profile_id, "protocol_family": "claude", "trusted": True, **fields}
+        made = ProfileView(
+            id=profile_id, workspace_id=WORKSPACE, command_name=command, created_at=datetime.now(UTC), **values
+        )
+        with self.changed:
+            self.profiles = [*(p for p in self.profiles if p.id != profile_id), made]
+            self.profiles_version += 1
 
     def cancel(self, task_id: str) -> None:
         with self.changed:
@@ -131,23 +150,31 @@ class ControlPlane:
     # the daemon's side -----------------------------------------------------------
 
     def register(self, token: str, body: bodies.RegisterRequest) -> bodies.RegisterResponse:
-        answer = bodies.RegisterResponse(workspace_id=WORKSPACE, runtimes=[])
+        answer = bodies.RegisterResponse(workspace_id=WORKSPACE, runtimes=[], profiles_version=self.profiles_version)
+        enabled = {p.id for p in self.profiles if p.enabled}
+        if any(offer.profile_id and offer.profile_id not in enabled for offer in body.runtimes):
+            raise Refusal(409, "runtime_profile_disabled")
+        self.failed_profiles = {failed.profile_id: failed.reason for failed in body.failed_profiles}
         if self.tokens[token] == "person":
             answer.daemon_token = f"mdt_{body.daemon_id}_{uuid.uuid4().hex}"
             self.tokens[answer.daemon_token] = body.daemon_id
         for offer in body.runtimes:
-            runtime = f"rt-{body.daemon_id[:8]}-{offer.type}"
+            runtime = f"rt-{body.daemon_id[:8]}-{offer.profile_id or offer.type}"
             self.runtimes[runtime] = offer.type
             self.versions[offer.type] = offer.version
             self.online.add(runtime)
             answer.runtimes.append(
-                bodies.RegisteredRuntime(id=runtime, name=offer.name, provider=offer.type, status="online")
+                bodies.RegisteredRuntime(
+                    id=runtime, name=offer.name, provider=offer.type, status="online", profile_id=offer.profile_id
+                )
             )
         return answer
 
     def heartbeat(self, body: bodies.HeartbeatRequest) -> bodies.HeartbeatResponse:
         gone = [r for r in body.runtime_ids if r not in self.runtimes]
-        return bodies.HeartbeatResponse(gone_runtime_ids=gone, next_heartbeat_s=1.0)
+        return bodies.HeartbeatResponse(
+            gone_runtime_ids=gone, next_heartbeat_s=1.0, profiles_version=self.profiles_version
+        )
 
     def deregister(self, body: bodies.DeregisterRequest) -> bodies.Body:
         self.online -= set(body.runtime_ids)
@@ -267,10 +294,14 @@ class ControlPlane:
             "heartbeat": lambda: self.heartbeat(bodies.HeartbeatRequest.model_validate(data)),
             "deregister": lambda: self.deregister(bodies.DeregisterRequest.model_validate(data)),
             "tasks/claim": lambda: self.claim(bodies.ClaimRequest.model_validate(data), hung_up),
+            "/api/me": Whoami,
+            f"workspaces/{WORKSPACE}/runtime-profiles": lambda: Page[ProfileView](
+                items=[p for p in self.profiles if p.enabled]
+            ),
         }
         name = path.removeprefix("/api/daemon/")
         if name in plain:
-            return name.removeprefix("tasks/"), plain[name]
+            return name.removeprefix("tasks/").rpartition("/")[2], plain[name]
         if found := re.fullmatch(r"runtimes/([^/]+)/recover-orphans", name):
             recover = bodies.RecoverOrphansRequest.model_validate(data)
             return "recover-orphans", lambda: self.recover_orphans(found[1], recover)
