@@ -25,6 +25,11 @@ _TRUE: Final = frozenset({"true", "1", "yes", "on"})
 _FALSE: Final = frozenset({"false", "0", "no", "off"})
 
 
+def pasted(text: str) -> str:
+    """A token without what came with it: in a header a line end would be HTTP's error and no word about the token."""
+    return "".join(c for c in text if c.isascii() and c.isprintable() and c != " ")
+
+
 def server_url(text: str) -> str:
     """`ws`/`wss` become `http`/`https`; a `/ws` path, query, fragment and trailing slash go. "" stays ""."""
     if not text.strip():
@@ -104,7 +109,7 @@ class Setting:
 
 SETTINGS: Final = (
     Setting("server_url", server_url, "", "Address of the control plane. Default: the one you logged in to."),
-    Setting("token", str, "", "A person's token (`mul_…`), instead of the one `login` stored.", secret=True),
+    Setting("token", pasted, "", "A person's token (`mul_…`), instead of the one `login` stored.", secret=True),
     Setting("http_timeout", parse_duration, "30s", "How long one request to the control plane may take."),
     Setting("workspaces_root", absolute, "", "Where tasks get their folders. Default: `~/callboard_workspaces`."),
     Setting("device_name", str, "", "What this machine is called in lists. Default: its host name."),

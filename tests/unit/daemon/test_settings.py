@@ -122,3 +122,8 @@ def test_profiles_do_not_share_anything(tmp_path: Path) -> None:
         assert getattr(one, name) != getattr(two, name)
     with pytest.raises(SettingError):
         paths_for("../escape", {})
+
+
+def test_a_token_in_the_environment_loses_what_was_pasted_with_it(paths: Paths) -> None:
+    settings = load_settings(paths, {"CALLBOARD_TOKEN": "\ufeff mul_a\n_b\r\n"}, {})
+    assert settings.token == "mul_a_b"
