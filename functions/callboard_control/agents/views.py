@@ -13,8 +13,9 @@ from callboard_wire.api import Page
 
 A = AgentItem
 Viewer = Person | TaskAgent
-PAGES_AT_MOST = 20
-"""A list that leaves out much reads at most so many pages before it answers with what it found and a cursor."""
+PAGES_AT_MOST = 8
+"""A list that leaves out much reads at most so many pages before it answers with what it found and a cursor: with
+twenty, a member who may see none of a thousand agents waited 60 ms of CPU to be shown nothing."""
 
 
 def list_agents(viewer: Viewer, cursor: str | None, limit: int, *, include_archived: bool) -> Page[AgentView]:
