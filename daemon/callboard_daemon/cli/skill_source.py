@@ -47,6 +47,7 @@ class SkillSource:
 
 def read_skill(path: Path) -> SkillSource:
     """The skill in the folder or zip file `path`. Raises `SkillRefused`, `OSError`."""
+    path = path.resolve()  # the one link that is followed is the one that was named
     found: dict[str, bytes] = {}
     left_out: list[str] = []
     for name, data in _of_folder(path, left_out) if path.is_dir() else _of_archive(path, left_out):

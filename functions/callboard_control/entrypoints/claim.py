@@ -15,7 +15,7 @@ from callboard_control.fleet import machines
 from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store.errors import StoreError
 from callboard_control.tasks import claim as claiming
-from callboard_control.tasks.payload import payload
+from callboard_control.tasks.payload import SkillsTold, payload
 from callboard_wire.bodies import (
     CAPABILITIES_HEADER,
     MAX_WAIT_S,
@@ -69,7 +69,7 @@ def _held(caller: Daemon, runtime_ids: list[str], request: ClaimRequest) -> Clai
     doorbell = ports.current().doorbell
     while True:
         seen = doorbell.sample(runtime_ids)
-        answer = _Answer(caller, _asks_for_skills())
+        answer = _Answer(caller, SkillsTold(by_name=_asks_for_skills()))
         taken = claiming.claim(caller, runtime_ids, request.max_tasks, request.claim_id, answer.take)
         left = deadline - time.monotonic()
         if taken or request.max_tasks == 0 or left <= 0 or not doorbell.wait(seen, left):
@@ -89,7 +89,7 @@ class _Answer:
     """What the daemon needs for each task it is given, built as each is claimed."""
 
     caller: Daemon
-    skills_by_name: bool
+    skills: SkillsTold
     tasks: list[ClaimedTask] = field(default_factory=list)
     size: int = 0
 
@@ -97,9 +97,9 @@ class _Answer:
         """Add the claimed task; whether there is room for another. One that cannot be built (mostly, a store that does
         not answer) is left to its lease, which is the pause before it is handed out again."""
         provider = self.caller.runtimes.get(claim.task.runtime_id, "")
-        room = max(0, WHOLE_SKILLS_BYTES - self.size)
+        self.skills.room = max(0, WHOLE_SKILLS_BYTES - self.size)
         try:
-            task = payload(claim, provider, skills_by_name=self.skills_by_name, room=room)
+            task = payload(claim, provider, self.skills)
         except (StoreError, ApiError, SecretsUnavailable):
             logger.exception("payload", extra={"task_id": claim.task.id})
             return True

@@ -3,6 +3,7 @@ is now. Secrets are read here and nowhere else on the way of a task."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from callboard_control import ports
@@ -15,11 +16,19 @@ from callboard_wire.bodies import AgentSpec, ClaimedTask
 SUMMARY_CHARS = 200
 
 
-def payload(claim: Claim, provider: str, *, skills_by_name: bool, room: int) -> ClaimedTask:
-    """What the daemon needs to run the claimed task. `room`: bytes for skills that are sent whole.
+@dataclass(slots=True)
+class SkillsTold:
+    """How skills are told in one answer: by name, or whole in `room` bytes. `known` are those of agents that have had a
+    task in it already: a batch is often one agent's."""
 
-    Raises what the store and the secret store raise: the caller leaves the task to its lease then.
-    """
+    by_name: bool
+    room: int = 0
+    known: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
+
+
+def payload(claim: Claim, provider: str, skills: SkillsTold) -> ClaimedTask:
+    """What the daemon needs to run the claimed task. Raises what the store and the secret store raise: the caller leaves
+    the task to its lease then."""
     task, agent = claim.task, claim.agent
     prompt = record.prompt_of(task)
     offer = conversation.offer(task)
@@ -65,15 +74,19 @@ def payload(claim: Claim, provider: str, *, skills_by_name: bool, room: int) -> 
             mcp_config=agent.mcp_config,
             max_turns=chosen.choice.max_turns,
             max_tokens=chosen.choice.max_tokens,
-            **_skills(agent, skills_by_name, room),
+            **_skills(agent, skills),
         ),
         auth_token=claim.token,
     )
 
 
-def _skills(agent: AgentItem, by_name: bool, room: int) -> dict[str, list[dict[str, Any]]]:
+def _skills(agent: AgentItem, told: SkillsTold) -> dict[str, list[dict[str, Any]]]:
     if not agent.skills:
         return {}
     from callboard_control.tasks import skills  # only where there are some: a claim's cold start is a figure
 
-    return skills.of_agent(agent, by_name=by_name, room=room)
+    if not told.by_name:
+        return skills.of_agent(agent, by_name=False, room=told.room)
+    if agent.id not in told.known:
+        told.known[agent.id] = skills.of_agent(agent, by_name=True, room=0)
+    return told.known[agent.id]

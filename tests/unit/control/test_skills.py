@@ -381,3 +381,12 @@ def test_an_answer_holds_as_many_bundles_as_fit_and_at_least_one(world: World, m
     refs = held.payload["agent"]["skill_refs"]
     assert [b["name"] for b in resolve(held, *refs)["bundles"]] == ["one"]
     assert [b["name"] for b in resolve(held, *refs[1:])["bundles"]] == ["two"]
+
+
+def test_tasks_of_one_agent_in_one_answer_are_each_told_of_its_skills(world: World, machine: Machine) -> None:
+    give(world, make(world))
+    for _ in range(3):
+        world.enqueue()
+    body = {"daemon_id": machine.daemon_id, "runtime_ids": [machine.runtime_id], "max_tasks": 3}
+    tasks = world.ok("POST", "/api/daemon/tasks/claim", body, machine.token, headers=BY_NAME)["tasks"]
+    assert [[ref["name"] for ref in task["agent"]["skill_refs"]] for task in tasks] == [["review"]] * 3

@@ -67,9 +67,7 @@ def test_a_folder_and_its_archive_are_the_same_skill(tmp_path: Path) -> None:
 
 
 def test_leftovers_are_left_out_and_named(tmp_path: Path) -> None:
-    source = folder(
-        tmp_path / "s", a="1", **{".git__config": "[core]", "x__.DS_Store": "", "pycache": "kept"}
-    )
+    source = folder(tmp_path / "s", a="1", **{".git__config": "[core]", "x__.DS_Store": "", "pycache": "kept"})
     (source / "lib" / "__pycache__").mkdir(parents=True)
     (source / "lib" / "__pycache__" / "a.pyc").write_bytes(b"\x00")
     skill = read_skill(source)
@@ -115,6 +113,11 @@ def test_a_link_in_a_folder_is_refused_wherever_it_leads(tmp_path: Path, target:
     source = folder(tmp_path / "s", sub__a="1")
     (source / "sub" / "link").symlink_to(target)
     assert refused(source) == "not_a_file"
+
+
+def test_a_link_to_the_folder_itself_is_what_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder(tmp_path / "s", a="1"))
+    assert read_skill(tmp_path / "link").files == {"a": b"1"}
 
 
 def test_the_skills_own_text_may_be_no_link(tmp_path: Path) -> None:
