@@ -27,8 +27,10 @@ class SkillsTold:
 
 
 def payload(claim: Claim, provider: str, skills: SkillsTold) -> ClaimedTask:
-    """What the daemon needs to run the claimed task. Raises what the store and the secret store raise: the caller leaves
-    the task to its lease then."""
+    """What the daemon needs to run the claimed task.
+
+    Raises what the store and the secret store raise: the caller leaves the task to its lease then.
+    """
     task, agent = claim.task, claim.agent
     prompt = record.prompt_of(task)
     offer = conversation.offer(task)
