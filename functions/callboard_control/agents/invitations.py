@@ -65,7 +65,7 @@ def wanted(workspace_id: str, sent: Mapping[str, Any], current: Invitation) -> I
         return Invitation()
     if targets is None:
         return Invitation(PUBLIC_TO, current.targets or (EVERYBODY,))
-    return Invitation(PUBLIC_TO, _stored(workspace_id, targets) or (EVERYBODY,))
+    return Invitation(PUBLIC_TO, _stored(workspace_id, targets, current) or (EVERYBODY,))
 
 
 def refuse_foreign_change(person: Person, agent: AgentItem, before: Invitation, after: Invitation) -> None:
@@ -75,9 +75,10 @@ def refuse_foreign_change(person: Person, agent: AgentItem, before: Invitation, 
         raise Forbidden("Only the agent's owner says who may use it.", code="agent_owner_only")
 
 
-def _stored(workspace_id: str, targets: Sequence[Any]) -> tuple[str, ...]:
+def _stored(workspace_id: str, targets: Sequence[Any], current: Invitation) -> tuple[str, ...]:
+    """Who is invited anew must be a member; somebody invited before, who has left since, is no mistake of this call."""
     named = [t if isinstance(t, str) else _name(workspace_id, t) for t in targets]
-    members = {name.removeprefix(_MEMBER) for name in named if name.startswith(_MEMBER)}
+    members = {name.removeprefix(_MEMBER) for name in {*named} - {*current.targets} if name.startswith(_MEMBER)}
     found = table.get_many(MemberItem, [(keys.workspace(workspace_id), f"ME#{user}") for user in members])
     strangers = sorted(members - {member.user_id for member in found})
     if strangers:

@@ -124,6 +124,17 @@ def test_an_older_clients_form_does_not_close_an_agent_open_to_single_members(pe
     assert people.share(visibility="private")["permission_mode"] == "private"
 
 
+def test_a_form_that_still_names_somebody_who_left_can_be_sent_back(people: People) -> None:
+    targets = [{"target_type": "member", "target_id": people.ids[who]} for who in ("bo", "cy")]
+    people.share(permission_mode="public_to", invocation_targets=targets)
+    people.world.ok("DELETE", f"/api/members/{people.ids['bo']}")
+    form = people.world.ok("GET", people.path, token=people.tokens["au"])["invocation_targets"]
+    assert people.share(invocation_targets=form, description="d")["invocation_targets"] == form
+    people.share(invocation_targets=[targets[1]])
+    body = {"invocation_targets": form}
+    assert people.world.call("PATCH", people.path, body, people.tokens["au"]).error == "member_not_found"
+
+
 @pytest.mark.parametrize(
     ("targets", "error"),
     [
