@@ -89,6 +89,7 @@ class _Grok(AcpClient):
             return self._retry(update)
         if kind == "responsecompleted":
             self.called += usage_of(update.get("usage"))
+            self.trouble = ""
             return [Usage(self.usage())]
         return _ALIVE
 
@@ -116,6 +117,7 @@ class _Grok(AcpClient):
         if method_key(text(update.get("type"))) != "retrying":
             return _ALIVE  # `failed`: the prompt's answer says the same
         self.updates.restart()
+        self.trouble = reason
         said = f"attempt {update.get('attempt', '?')} of {update.get('max_retries', '?')} failed: {reason}"
         return [Message(MessageType.STATUS, said, status="retrying")]
 

@@ -160,6 +160,8 @@ class AcpAdapter(Adapter):
 
     def _cut_off(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
         name, waiting = self.capabilities.name, self.client.waiting_for
+        if self.client.trouble and exit.cause is not None:
+            return _failed(None, f"{name} kept asking its model again: {self.client.trouble}")
         what = "the answer to its prompt" if waiting == PROMPT else f"the answer to {waiting or 'initialize'}"
         error = f"{name} ended with {exit} before {what} came"
         if exit.signal is not None:

@@ -147,7 +147,8 @@ class Tools:
         if call.id:
             self._over.add(call.id)
         self._on_over(call)
-        result = Message(MessageType.TOOL_RESULT, call_id=call.id, output=_output(update), status=status)
+        shown = "failed" if _exit_code(update) else status
+        result = Message(MessageType.TOOL_RESULT, call_id=call.id, output=_output(update), status=shown)
         return [*outputs, result]
 
 
@@ -182,6 +183,13 @@ def _worded(said: str) -> dict[str, Any] | None:
 def _worded_title(title: str) -> dict[str, Any] | None:
     """A title of one word is the tool's name and no input."""
     return {"text": title} if ":" in title or " " in title.strip() else None
+
+
+def _exit_code(update: dict[str, Any]) -> int:
+    """Of a command. The tool "completed" whatever the command ended with; whoever reads the run wants to know."""
+    raw = mapping(update.get("rawOutput"))
+    code = raw.get("exit_code", raw.get("exitCode"))
+    return code if type(code) is int else 0
 
 
 def _shown(update: dict[str, Any]) -> str:

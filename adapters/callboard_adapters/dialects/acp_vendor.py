@@ -59,6 +59,7 @@ class AcpVendor:
         self.cancelled = False
         self.stop_reason = ""
         self.result: dict[str, Any] = {}  # the prompt's
+        self.trouble = ""  # why the model is being asked again, "" once it has answered
         self.error: FailureDetail | None = None
         self.rejected = False  # the session to resume is gone, or no good any more
         self.keeps_session = False  # although rejected

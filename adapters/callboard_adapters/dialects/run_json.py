@@ -159,7 +159,9 @@ class RunJson:
         ended = status not in _RUNNING and bool(state.get("error") or state.get("output") is not None)
         if status in ("completed", "error") or ended:
             self.silent_after_tool = True
-            failed = status == "error" or bool(state.get("error"))
+            # A command that exits 3 is a completed tool; whoever reads the run wants to know.
+            code = _mapping(state.get("metadata")).get("exit")
+            failed = status == "error" or bool(state.get("error")) or (type(code) is int and code != 0)
             said = state.get("error") if failed and state.get("error") else state.get("output")
             outputs.append(
                 Message(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from callboard_adapters import ExecOptions, LaunchRefused, MessageType, RunStatus, TokenUsage
-from callboard_adapters.base import FileContent, Usage
+from callboard_adapters.base import FileContent, ProcessExit, StopCause, Usage
 from callboard_adapters.kiro import posts_a_comment
 from callboard_wire.failures import FailureReason
 from tests.contract.adapters.acp_play import EXITED, Talk, play
@@ -180,6 +180,15 @@ def test_a_stream_that_grok_asks_for_again_begins_the_answer_anew():
     step = {"send": {"method": "_x.ai/session_notification", "params": {"sessionId": "s1", "update": retry}}}
     talk = Talk("grok", kiro(**{"session/prompt": [text("Hello fr"), step, text("Hello."), END]})).start()
     assert talk.end().output == "Hello."
+
+
+def test_a_grok_that_asked_its_model_again_until_the_time_was_over_says_why():
+    retry = {"sessionUpdate": "retry_state", "type": "retrying", "attempt": 9, "max_retries": 15, "reason": "HTTP 503"}
+    step = {"send": {"method": "_x.ai/session_notification", "params": {"sessionId": "s1", "update": retry}}}
+    talk = Talk("grok", kiro(**{"session/prompt": [step]})).start()
+    outcome = talk.end(ProcessExit(None, 15, StopCause.WATCHDOG, False, ""))
+    assert "HTTP 503" in outcome.error
+    assert outcome.failure.reason is FailureReason.SERVER_ERROR
 
 
 def test_groks_effort_is_a_flag_and_never_another_option():

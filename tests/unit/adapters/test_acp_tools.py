@@ -128,3 +128,15 @@ def test_content_is_named_where_it_is_no_text():
 def test_names_come_from_title_kind_and_name(title, kind, name, plain, common):
     assert tool_name(title, kind, name) == plain
     assert common_name(title, kind, name) == common
+
+
+@pytest.mark.parametrize("raw", [{"exit_code": 3, "output": "x"}, {"exitCode": 1}])
+def test_a_command_that_exits_badly_is_shown_as_failed_though_its_tool_completed(raw):
+    ended = tools().frame({"toolCallId": "t", "title": "Shell", "status": "completed", "rawOutput": raw})
+    assert ended[-1].status == "failed"
+
+
+def test_a_command_that_exits_well_is_completed():
+    raw = {"exit_code": 0, "output": "x"}
+    ended = tools().frame({"toolCallId": "t", "title": "Shell", "status": "completed", "rawOutput": raw})
+    assert ended[-1].status == "completed"

@@ -182,6 +182,14 @@ def test_opencode_a_tool_that_ended_under_another_word_has_a_result():
     assert [m.output for m in run.of(MessageType.TOOL_RESULT)] == ["a.txt"]
 
 
+@pytest.mark.parametrize(("code", "status"), [(0, "completed"), (3, "failed"), (None, "completed")])
+def test_opencode_a_command_s_exit_code_is_its_result_s_status(code, status):
+    state = {"status": "completed", "input": {}, "output": "a.txt", "metadata": {"exit": code}}
+    event = {"type": "tool_use", "sessionID": "s", "part": {"tool": "bash", "callID": "c", "state": state}}
+    [ended] = Speaking(OpencodeAdapter).event(event).of(MessageType.TOOL_RESULT)
+    assert (ended.status, ended.output) == (status, "a.txt")
+
+
 def test_opencode_a_part_that_is_told_twice_counts_once():
     text = {"type": "text", "sessionID": "s", "part": {"id": "prt_2", "type": "text", "text": "done"}}
     tokens = {"input": 10, "output": 4, "cache": {"read": 2, "write": 0}}
