@@ -50,7 +50,7 @@ def update(person: Person, agent: AgentItem, request: UpdateAgentRequest) -> Age
 def _writes(person: Person, agent: AgentItem, changes: dict[str, Any]) -> tuple[list[table.Write], dict[str, int]]:
     """The transaction, and where in it what is. What the checks have looked at must still be so."""
     actions = [
-        getattr(A, name).set(value) if value not in (None, "", []) else getattr(A, name).remove()
+        getattr(A, name).set(value) if _kept(value) is not None else getattr(A, name).remove()
         for name, value in changes.items()
     ]
     unchanged = A.name == agent.name
@@ -75,7 +75,7 @@ def _writes(person: Person, agent: AgentItem, changes: dict[str, Any]) -> tuple[
 
 
 def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str, Any]:
-    """What is to be written, by attribute."""
+    """What is to be written, by attribute; what is so already is not, and the audit log is not told that it changed."""
     changes = {name: value for name, value in sent.items() if name not in invitations.FIELDS}
     if changes.get("name") in (None, agent.name):
         changes.pop("name", None)
@@ -92,7 +92,15 @@ def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str
     before = invitations.of(agent)
     after = invitations.wanted(person.workspace_id, sent, before)
     invitations.refuse_foreign_change(person, agent, before, after)
-    return changes if before == after else changes | after.attributes()
+    if before != after:
+        changes |= after.attributes()
+    return {name: value for name, value in changes.items() if _kept(value) != _kept(getattr(agent, name))}
+
+
+def _kept(value: Any) -> Any:
+    """A value as the store keeps it: nothing for what is empty. No MCP server at all (`{}`) is not nothing: without a
+    word of ours the CLI takes those of its user."""
+    return value if value not in (None, "", []) else None
 
 
 def _keep_what_was_hidden(agent: AgentItem, changes: dict[str, Any]) -> None:

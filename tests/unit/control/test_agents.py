@@ -23,6 +23,17 @@ def agent_path(world: World, name: str = "ada") -> str:
     return f"/api/agents/{world.ok('GET', f'/api/agents/{name}')['id']}"
 
 
+def test_a_form_sent_back_changes_and_records_only_what_was_changed_in_it(world: World, machine: Machine) -> None:
+    path = agent_path(world)
+    world.ok("PATCH", path, {"model": "m-1", "custom_args": ["-v"], "mcp_config": {"mcpServers": {}}, "max_turns": 3})
+    form = world.ok("GET", path)
+    recorded = len(world.ok("GET", "/api/audit")["items"])
+    assert world.ok("PUT", path, form) == form
+    assert len(world.ok("GET", "/api/audit")["items"]) == recorded
+    world.ok("PUT", path, {**form, "description": "d", "max_turns": None})
+    assert world.ok("GET", "/api/audit")["items"][0]["details"] == {"fields": ["description", "max_turns"]}
+
+
 def test_a_field_that_is_absent_stays_and_null_clears(world: World, machine: Machine) -> None:
     path = agent_path(world)
     world.ok("PATCH", path, {"model": "m-1", "instructions": "Be brief.", "mcp_config": {"mcpServers": {}}})
@@ -42,6 +53,14 @@ def test_a_field_that_is_not_for_setting_is_ignored(world: World, machine: Machi
     own = ("id", "name", "created_at")
     told = {k: v for k, v in made.items() if k not in own}
     assert str(told).replace(made["id"], before["id"]) == str({k: v for k, v in before.items() if k not in own})
+
+
+def test_no_server_at_all_is_another_thing_than_no_word_about_servers(world: World, machine: Machine) -> None:
+    path = agent_path(world)
+    assert world.ok("PATCH", path, {"mcp_config": {}})["mcp_config"] == {}
+    world.enqueue()
+    assert machine.claim()[0].payload["agent"]["mcp_config"] == {}
+    assert world.ok("PATCH", path, {"mcp_config": None})["mcp_config"] is None
 
 
 def test_a_masked_value_survives_a_round_trip_through_a_form(world: World, machine: Machine) -> None:
