@@ -74,8 +74,12 @@ async def find(profile: ProfileView, entry: Accepted | None, env: Mapping[str, s
             return f"another member wrote it; {how}"
         if entry.fingerprint != fingerprint(profile):
             return f"another member changed what it runs since it was accepted here; {how}"
-    wanted = (entry.path if entry else "") or profile.command_name
-    return await examine(profile.display_name, profile.protocol_family, wanted, tuple(profile.fixed_args), env)
+    own_path = entry.path if entry is not None else ""
+    wanted = own_path or profile.command_name
+    here = await examine(profile.display_name, profile.protocol_family, wanted, tuple(profile.fixed_args), env)
+    if own_path and isinstance(here, str):
+        return here.replace(own_path, "the path that was set on this machine")  # the reason goes to the server
+    return here
 
 
 def _read(paths: Paths) -> dict[str, dict[str, Any]]:

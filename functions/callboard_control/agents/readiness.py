@@ -120,6 +120,20 @@ def _offline(runtime: RuntimeItem, daemon: DaemonItem | None) -> ReadinessReason
             repair=str(command or f"On that machine: callboard doctor {runtime.provider}"),
             weight="blocks",
         )
+    if told.get("code") == "profile_disabled":
+        return ReadinessReason(
+            code="runtime_offline",
+            message="Its runtime profile is disabled; what is given to it waits.",
+            repair=f"callboard runtime profile update {runtime.profile_id} --enable",
+            weight="waits",
+        )
+    if told.get("code") == "profile_failed":
+        return ReadinessReason(
+            code="runtime_offline",
+            message=f"The machine {name} cannot offer its runtime profile: {told.get('detail', '')}.",
+            repair="On that machine: callboard daemon status",
+            weight="waits",
+        )
     since = at(runtime.offline if runtime.offline is not None else daemon.seen if daemon is not None else None)
     known = f" since {since.isoformat(timespec='seconds').replace('+00:00', 'Z')}" if since else ""
     return ReadinessReason(

@@ -214,6 +214,11 @@ def test_disabling_takes_its_runtimes_offline_and_lets_what_runs_end(world: Worl
     assert (shown["status"], shown["offline_reason"]) == ("offline", {"code": "profile_disabled"})
     assert machine.claim() == []
     assert held.say("complete").status == 200
+    reasons = world.ok("GET", "/api/agents/ada")["readiness"]["reasons"]
+    [reason] = [r for r in reasons if r["code"] == "runtime_offline"]
+    assert (reason["weight"], profile["id"] in reason["repair"]) == ("waits", True)
+    [waiting] = world.ok("GET", "/api/tasks", query={"status": "queued"})["items"]
+    assert "is disabled since" in world.task(waiting["id"])["waiting"]["message"]
     world.ok("PATCH", path_of(world, profile), {"enabled": True})
     assert register(world, profile, machine.token).status == 200
     assert len(machine.claim()) == 1
