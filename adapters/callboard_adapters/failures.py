@@ -199,7 +199,10 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
     ),
     (FailureReason.MODEL, _all("model", "not found")),
     (FailureReason.MODEL, _any("unknown model", "selected model", "http 404", "404 page not found")),
-    (FailureReason.EMPTY_OUTPUT, _any("returned empty output", "returned no parseable output")),
+    (
+        FailureReason.EMPTY_OUTPUT,
+        _any("returned empty output", "returned no parseable output", "no response received from model"),
+    ),
     (FailureReason.AGENT_TIMEOUT, _any("timed out after")),
     (FailureReason.MISSING_EXECUTABLE, _any("executable not found", "exec format error")),
     (FailureReason.VERSION, _any("below the minimum supported version", "requires a newer version")),

@@ -182,7 +182,7 @@ class PiAdapter(Adapter):
         own = self.requested if by_file and self.stream.session_id else self.stream.session_id
         return Outcome(
             status,
-            output=self.stream.answer,
+            output=self.stream.answer or ("" if status is RunStatus.COMPLETED else self.stream.partial),
             error=error,
             failure=failure,
             session_id=own,

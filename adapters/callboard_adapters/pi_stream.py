@@ -97,6 +97,11 @@ class PiStream:
             return [*self.parser.notices(), *outputs]
         return outputs
 
+    @property
+    def partial(self) -> str:
+        """What has come of a message whose end has not."""
+        return without_markup("".join(self._streamed["text"]))
+
     def _parse(self, line: bytes) -> dict[str, Any] | None:
         if line.startswith(_UPDATE):
             # A quote after a comma is never inside a string: the first `,"partial":` is a key. Before it stand only

@@ -264,3 +264,8 @@ def test_model_and_thinking_level_are_passed_whole():
     run = Speaking(PiAdapter, options=ExecOptions(cwd="/work-dir", model="a/b/c:high", thinking_level="xhigh"))
     assert (after(run, "--model"), after(run, "--thinking")) == ("a/b/c:high", "xhigh")
     assert run.launch.stdin == b"hello"
+
+
+def test_a_message_that_was_broken_off_is_the_partial_answer():
+    outcome = Speaking(PiAdapter).event(*begin(), delta("text_delta", "Half an ")).finish(143)
+    assert (outcome.status, outcome.output) == (RunStatus.FAILED, "Half an ")
