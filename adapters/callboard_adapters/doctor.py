@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,6 +32,7 @@ class FindingCode(StrEnum):
     LOGIN_NOT_SEEN = "login_not_seen"
     CONFIG_READABLE = "config_readable"
     CONFIG_UNREADABLE = "config_unreadable"
+    CONFIG_INVALID = "config_invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def _login(capabilities: Capabilities, env: Mapping[str, str]) -> list[Finding]:
     if not (capabilities.login_env or capabilities.login_files):
         return []
     variable = next((v for v in capabilities.login_env if env.get(v)), None)
-    file = next((f for f in capabilities.login_files if _expand(f, env).is_file()), None)
+    file = next((f for f in capabilities.login_files if _expand(f, env).exists()), None)
     if variable or file:
         # Whether the provider accepts it only a run can tell.
         where = f"{variable} is set" if variable else f"{file} is there"
@@ -100,13 +102,26 @@ def _config(capabilities: Capabilities, env: Mapping[str, str]) -> list[Finding]
         place = _expand(name, env)
         if not place.exists():
             continue
-        if os.access(place, os.R_OK):
-            findings.append(Finding(FindingCode.CONFIG_READABLE, Level.OK, f"{name} can be read"))
+        if not os.access(place, os.R_OK):
+            repair = f"chmod u+r {place}"
+            findings.append(Finding(FindingCode.CONFIG_UNREADABLE, Level.ERROR, f"{name} cannot be read", repair))
+        elif (wrong := _mistake(place)) is not None:
+            sentence = f"{name} is no valid TOML: {wrong}"
+            findings.append(Finding(FindingCode.CONFIG_INVALID, Level.ERROR, sentence, f"edit {place}"))
         else:
-            findings.append(
-                Finding(FindingCode.CONFIG_UNREADABLE, Level.ERROR, f"{name} cannot be read", f"chmod u+r {place}")
-            )
+            findings.append(Finding(FindingCode.CONFIG_READABLE, Level.OK, f"{name} can be read"))
     return findings
+
+
+def _mistake(place: Path) -> str | None:
+    """What is wrong in a TOML file. JSON files are left alone: their CLIs take comments and more, each its own."""
+    if place.suffix != ".toml":
+        return None
+    try:
+        tomllib.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def _expand(name: str, env: Mapping[str, str]) -> Path:

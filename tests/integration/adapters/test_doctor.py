@@ -7,9 +7,9 @@ from callboard_adapters.doctor import Finding, FindingCode, Level
 from tests.fakes.cli import fake_cli
 
 
-async def findings(folder, executable=None, **env: str) -> dict[FindingCode, Finding]:
+async def findings(folder, provider="claude", **env: str) -> dict[FindingCode, Finding]:
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), **env}
-    backend = create_backend("claude", BackendConfig(executable=executable or folder / "claude", env=env))
+    backend = create_backend(provider, BackendConfig(executable=folder / provider, env=env))
     found = await backend.test_environment()
     assert all(f.repair for f in found if f.level is not Level.OK)
     return {f.code: f for f in found}
@@ -51,3 +51,17 @@ async def test_a_login_is_found_in_a_file_or_said_to_be_unseen(tmp_path):
     found = await findings(tmp_path)
     assert FindingCode.LOGIN_PRESENT in found
     assert FindingCode.CONFIG_READABLE in found
+
+
+async def test_a_configuration_that_is_no_toml_is_found_before_a_run_finds_it(tmp_path):
+    cli = tmp_path / "codex"
+    cli.write_text("#!/bin/sh\necho codex-cli 0.171.0\n")
+    cli.chmod(0o755)
+    (tmp_path / ".codex").mkdir()
+    config = tmp_path / ".codex" / "config.toml"
+    config.write_text('model = "m"\n')
+    assert FindingCode.CONFIG_READABLE in await findings(tmp_path, "codex")
+    config.write_text("model = \n")
+    wrong = (await findings(tmp_path, "codex"))[FindingCode.CONFIG_INVALID]
+    assert wrong.level is Level.ERROR
+    assert str(config) in wrong.repair
