@@ -87,6 +87,8 @@ def operations() -> dict[str, Any]:
 def test_nothing_generated_meets_a_bug(
     theatre: Theatre, operations: dict[str, Any], label: str, actor: str, mode: GenerationMode
 ) -> None:
+    if label == "GET /device" and mode is GenerationMode.NEGATIVE:
+        pytest.skip("it takes nothing, not even a token: nothing can be wrong with it")
     stage = theatre.stage()
     cases = operations[label].as_strategy(generation_mode=mode)
 
