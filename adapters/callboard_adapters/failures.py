@@ -201,7 +201,12 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
     (FailureReason.MODEL, _any("unknown model", "selected model", "http 404", "404 page not found")),
     (
         FailureReason.EMPTY_OUTPUT,
-        _any("returned empty output", "returned no parseable output", "no response received from model"),
+        _any(
+            "returned empty output",
+            "returned no parseable output",
+            "no response received from model",
+            "no response was returned",
+        ),
     ),
     (FailureReason.AGENT_TIMEOUT, _any("timed out after")),
     (FailureReason.MISSING_EXECUTABLE, _any("executable not found", "exec format error")),
