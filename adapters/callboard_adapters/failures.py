@@ -206,6 +206,7 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
             "returned no parseable output",
             "no response received from model",
             "no response was returned",
+            "empty response text",
         ),
     ),
     (FailureReason.AGENT_TIMEOUT, _any("timed out after")),

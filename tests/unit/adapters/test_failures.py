@@ -28,6 +28,9 @@ SENTENCES = [
     ("stream disconnected before completion", R.NETWORK),
     ("model gpt-9 not found", R.MODEL),
     ("the CLI returned empty output", R.EMPTY_OUTPUT),
+    ("No response received from model", R.EMPTY_OUTPUT),  # codebuddy
+    ("No response was returned. Send your message again to retry.", R.EMPTY_OUTPUT),  # copilot
+    ("[API Error: Model stream ended with empty response text.]", R.EMPTY_OUTPUT),  # qwen
     ("the run timed out after 3 s", R.AGENT_TIMEOUT),
     ("executable not found: claude", R.MISSING_EXECUTABLE),
     ("claude 1.0.0 is below the minimum supported version 2.0.0", R.VERSION),
