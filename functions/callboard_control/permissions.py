@@ -1,11 +1,12 @@
 """Who may see, use and change an agent, and who may put one on a runtime. Pure rules over what is already read.
 
-                    see    give it work    change    permissions
-    its owner       yes    yes             yes       yes
-    owner, admin    yes    if invited      yes       –
-    invited member  yes    yes             –         –
-    other member    –      –               –         –
-    an agent        yes    –               –         –
+                    see it    see its tasks    give it work    change it    say who may use it
+    its owner       yes       yes              yes             yes          yes
+    owner, admin    yes       yes              if invited      yes          –
+    invited member  yes       yes              yes             –            –
+    other member    –         –                –               –            –
+    an agent        yes       its own, and     –               –            –
+                              of open ones
 
 An agent is private until its owner says otherwise; `public_to` invites the whole workspace or members by name. An admin
 is not invited by being one: a private agent works with what its owner's machine is logged in to. A runtime is its
@@ -31,10 +32,12 @@ PUBLIC: Final = "public"
 
 def invites(agent: AgentItem, user_id: str) -> bool:
     """Whether the agent's owner has opened it to this member of its workspace."""
-    if agent.permission_mode != PUBLIC_TO:
-        return False
-    targets = agent.invocation_targets or ()
-    return EVERYBODY in targets or f"member:{user_id}" in targets
+    named = agent.permission_mode == PUBLIC_TO and f"member:{user_id}" in (agent.invocation_targets or ())
+    return named or _open_to_all(agent)
+
+
+def _open_to_all(agent: AgentItem) -> bool:
+    return agent.permission_mode == PUBLIC_TO and EVERYBODY in (agent.invocation_targets or ())
 
 
 def owns(person: Person, agent: AgentItem) -> bool:
@@ -44,6 +47,14 @@ def owns(person: Person, agent: AgentItem) -> bool:
 def may_see(actor: Person | TaskAgent, agent: AgentItem) -> bool:
     """An agent knows all its colleagues: it has to name them."""
     return isinstance(actor, TaskAgent) or may_change(actor, agent) or invites(agent, actor.user_id)
+
+
+def may_see_tasks(actor: Person | TaskAgent, agent: AgentItem) -> bool:
+    """An agent sees its own runs, and those of agents that are open to everybody: with more, a member's agent would
+    read to its owner what that member may not see."""
+    if isinstance(actor, TaskAgent):
+        return agent.id == actor.agent_id or _open_to_all(agent)
+    return may_see(actor, agent)
 
 
 def may_invoke(person: Person, agent: AgentItem) -> bool:
@@ -62,6 +73,12 @@ def refuse_hidden(actor: Person | TaskAgent, agent: AgentItem) -> None:
     """Raises `Forbidden` ``agent_private`` for somebody who may not see the agent."""
     if not may_see(actor, agent):
         raise Forbidden("This agent is private; its owner can open it to you.", code="agent_private")
+
+
+def refuse_hidden_tasks(actor: Person | TaskAgent, agent: AgentItem) -> None:
+    """Raises `Forbidden` ``agent_private`` for somebody who may not see the agent's tasks."""
+    if not may_see_tasks(actor, agent):
+        raise Forbidden("This task is a private agent's; its owner can open the agent to you.", code="agent_private")
 
 
 def refuse_uninvited(person: Person, agent: AgentItem) -> None:

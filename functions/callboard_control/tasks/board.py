@@ -10,7 +10,7 @@ from pynamodb.expressions.condition import Condition
 
 from callboard_control.actor import Person, TaskAgent
 from callboard_control.errors import Forbidden, NotFound
-from callboard_control.permissions import may_change, may_see, refuse_hidden, refuse_uninvited
+from callboard_control.permissions import may_change, may_see_tasks, refuse_hidden_tasks, refuse_uninvited
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, AgentNameItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import enqueue as enqueueing
@@ -80,7 +80,7 @@ def _seen(viewer: Viewer, task_id: str) -> tuple[TaskItem, AgentItem | None]:
     task = find(viewer.workspace_id, task_id)
     agent = table.get(AgentItem, keys.workspace(task.workspace_id), f"AG#{task.agent_id}", consistent=False)
     if agent is not None:
-        refuse_hidden(viewer, agent)
+        refuse_hidden_tasks(viewer, agent)
     return task, agent
 
 
@@ -92,7 +92,7 @@ def list_tasks(
     workspace_id, agent_id = viewer.workspace_id, None
     if agent:
         wanted = _agent(workspace_id, agent)
-        refuse_hidden(viewer, wanted)
+        refuse_hidden_tasks(viewer, wanted)
         agent_id = wanted.id
     views: list[TaskView] = []
     for _ in range(PAGES_AT_MOST):
@@ -117,7 +117,7 @@ def _named(viewer: Viewer, views: list[TaskView]) -> list[TaskView]:
     """The views with their agents' names, without those of agents that `viewer` may not see."""
     key, ids = keys.workspace(viewer.workspace_id), {v.agent_id for v in views}
     found = {a.id: a for a in table.get_many(AgentItem, [(key, f"AG#{i}") for i in ids], consistent=False)}
-    shown = [v for v in views if v.agent_id not in found or may_see(viewer, found[v.agent_id])]
+    shown = [v for v in views if v.agent_id not in found or may_see_tasks(viewer, found[v.agent_id])]
     return [v.model_copy(update={"agent_name": found[v.agent_id].name if v.agent_id in found else ""}) for v in shown]
 
 

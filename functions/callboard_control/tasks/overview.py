@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callboard_control.actor import Person, TaskAgent
-from callboard_control.permissions import may_see
+from callboard_control.permissions import may_see_tasks
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, MessagePack, PendingItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import invariants
@@ -49,7 +49,7 @@ def queue(viewer: Person | TaskAgent, runtime_id: str | None, agent_id: str | No
 def _hidden(viewer: Person | TaskAgent, agent_ids: set[str]) -> set[str]:
     key = keys.workspace(viewer.workspace_id)
     found = table.get_many(AgentItem, [(key, f"AG#{agent_id}") for agent_id in agent_ids], consistent=False)
-    return {agent.id for agent in found if not may_see(viewer, agent)}
+    return {agent.id for agent in found if not may_see_tasks(viewer, agent)}
 
 
 def _runtimes(workspace_id: str) -> list[str]:

@@ -157,6 +157,21 @@ def test_an_agent_sees_its_colleagues_and_changes_none(people: People) -> None:
     assert people.world.call("POST", "/api/tasks", {"agent": "eve", "prompt": "p"}, mat).error == "human_only"
 
 
+def test_an_agent_reads_to_its_owner_no_run_that_the_owner_may_not_see(people: People) -> None:
+    world, bo = people.world, people.tokens["bo"]
+    hidden = world.ok("POST", "/api/tasks", {"agent": "ada", "prompt": "hush"}, people.tokens["au"])["id"]
+    body = {"name": "bos", "runtime_id": people.machine.runtime_id}
+    world.ok("POST", "/api/agents", body, bo)
+    own = world.ok("POST", "/api/tasks", {"agent": "bos", "prompt": "p"}, bo)["id"]
+    mat = {held.id: held.payload["auth_token"] for held in people.machine.claim(2)}[own]
+    for path in ("", "/messages"):
+        assert world.call("GET", f"/api/tasks/{hidden}{path}", token=mat).error == "agent_private"
+    assert world.call("GET", "/api/tasks", token=mat, query={"agent": "ada"}).error == "agent_private"
+    assert [task["id"] for task in world.ok("GET", "/api/tasks", token=mat)["items"]] == [own]
+    people.share(permission_mode="public_to")
+    assert world.ok("GET", f"/api/tasks/{hidden}", token=mat)["prompt"] == "hush"
+
+
 def test_a_list_goes_on_behind_what_it_leaves_out(people: People) -> None:
     """The page is filled from behind the hidden ones; an empty page with a cursor would look like the end."""
     for n in range(6):
