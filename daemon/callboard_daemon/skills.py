@@ -37,9 +37,10 @@ SKILL_NOT_FOUND: Final = "skill_not_found"
 class Skills:
     """This daemon's way to skills: a cache, and a lock a hash, so that tasks that start together fetch each once."""
 
-    def __init__(self, control: Control, cache: SkillCache) -> None:
+    def __init__(self, control: Control, cache: SkillCache, *, patience: float = PATIENCE_S) -> None:
         self._control = control
         self._cache = cache
+        self._patience = patience
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def of_task(self, task: ClaimedTask) -> list[Bundle]:
@@ -71,10 +72,11 @@ class Skills:
     async def _fetched(self, task: ClaimedTask, ref: SkillRef) -> Bundle:
         began = time.monotonic()
         body = ResolveSkills(claim_id=task.claim_id, fence=task.fence, refs=[ref])
-        limit = min(max(ref.size_bytes / SLOWEST_BYTES_S, SHORTEST_S), LONGEST_S)
+        needed = min(ref.size_bytes / SLOWEST_BYTES_S, LONGEST_S)
+        limit = max(needed, SHORTEST_S)
         try:
             return await retrying(
-                lambda: self._ask(task, ref, body, limit), within=max(PATIENCE_S, limit), until=_may_come
+                lambda: self._ask(task, ref, body, limit), within=max(self._patience, needed), until=_may_come
             )
         except (ControlError, SkillRefused) as error:
             if task_lost(error):
