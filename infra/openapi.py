@@ -16,7 +16,16 @@ from callboard_wire.bodies import ErrorBody
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference" / "openapi.json"
 REFUSED = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}}
 ANSWERS = {
-    "4XX": {"description": "Refused; `error` is the code to decide by.", **REFUSED},
+    "4XX": {
+        "description": "Refused; `error` is the code to decide by. 429: too many calls, see docs/reference/rate-limits.md.",
+        "headers": {
+            "Retry-After": {"schema": {"type": "integer"}, "description": "With a 429: seconds to wait."},
+            "RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Calls a minute."},
+            "RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Left of this minute."},
+            "RateLimit-Reset": {"schema": {"type": "integer"}, "description": "Seconds until the next minute."},
+        },
+        **REFUSED,
+    },
     "503": {
         "description": "Try the same call again in a moment.",
         "headers": {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},

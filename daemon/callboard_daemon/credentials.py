@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -19,6 +20,7 @@ class Credentials(BaseModel):
     workspace_id: str = ""
     workspace_name: str = ""
     user_name: str = ""
+    expires_at: datetime | None = None
 
 
 def read_credentials(paths: Paths) -> Credentials | None:
@@ -35,7 +37,7 @@ def write_credentials(paths: Paths, credentials: Credentials) -> None:
     """Raises `StateError` when the config folder cannot be written."""
     try:
         private_dir(paths.config_dir)
-        write_atomic(paths.credentials_file, json.dumps(credentials.model_dump()).encode(), durable=True)
+        write_atomic(paths.credentials_file, json.dumps(credentials.model_dump(mode="json")).encode(), durable=True)
     except OSError as error:
         raise StateError(f"cannot write {paths.credentials_file}: {os.strerror(error.errno or 0)}") from error
 

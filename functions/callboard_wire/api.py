@@ -280,6 +280,8 @@ class AuditEntry(Body):
 
 
 class MeView(Body):
+    """`token_expires_at`: when the token this was asked with ends; None is never, or not for a person to renew."""
+
     actor: str
     user_id: str = ""
     name: str = ""
@@ -289,3 +291,4 @@ class MeView(Body):
     agent_id: str = ""
     task_id: str = ""
     daemon_id: str = ""
+    token_expires_at: datetime | None = None

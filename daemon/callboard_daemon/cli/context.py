@@ -78,7 +78,12 @@ class Cli:
             profile = f" --profile {self.profile}" if self.profile else ""
             where = "" if server else " --server URL"
             raise NotLoggedIn("you are not logged in", hint=f"Run `callboard{profile} login{where}` first.")
-        return Api(server, token, timeout=settings.http_timeout)
+        api = Api(server, token, timeout=settings.http_timeout)
+        if known is not None and token == known.token:
+            from callboard_daemon.cli.renewal import renew_in_time
+
+            renew_in_time(self.paths, known, api)
+        return api
 
     def human_only(self, command: str) -> None:
         """Refuse a command that belongs to the machine's owner, not to an agent. Raises `HumanOnly`."""

@@ -86,6 +86,7 @@ def _remember(cli: Cli, address: str, token: str) -> None:
             workspace_id=me.workspace_id,
             workspace_name=me.workspace_name,
             user_name=me.name,
+            expires_at=me.token_expires_at,
         ),
     )
     if cli.json:
@@ -139,6 +140,7 @@ def _who(me: MeView, server: str) -> list[tuple[str, str]]:
         ("agent", me.agent_id),
         ("task", me.task_id),
         ("credential", "the task's own token" if me.task_id else ""),
+        ("login ends", f"{me.token_expires_at:%Y-%m-%d}" if me.token_expires_at else ""),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -103,5 +104,15 @@ def test_two_ways_in_at_once_are_refused(ann: Shell) -> None:
     assert (done.code, "exclude each other" in done.err) == (5, True)
 
 
-def test_a_token_near_its_end_is_renewed_and_one_that_is_not_stays(ann: Shell) -> None:
+def test_a_login_in_its_last_week_is_renewed_by_being_used(gateway: Gateway, ann: Shell, shell: MakeShell) -> None:
+    for days, renewed in ((30, False), (5, True)):
+        box = shell(f"box{days}")
+        token = ann.ok("token", "create", "box", "--days", str(days)).out
+        box.ok("login", "--server", gateway.url, "--token-stdin", stdin=token)
+        box.ok("agent", "list")
+        ends = datetime.fromisoformat(box.json("whoami")["token_expires_at"]) - datetime.now(UTC)
+        assert timedelta(days=89 if renewed else 29) < ends < timedelta(days=91 if renewed else 31)
+
+
+def test_renewing_by_hand_changes_nothing_before_the_last_week(ann: Shell) -> None:
     assert "not renewed" in ann.ok("token", "renew").err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -191,3 +193,13 @@ def test_without_an_issuer_a_jwt_is_nothing(world: World, token: Token, monkeypa
     signed = token()
     monkeypatch.delenv("CALLBOARD_SIGNIN_ISSUER")
     assert me(world, signed).status == 401
+
+
+def test_only_a_jwt_that_is_shown_makes_a_function_import_what_verifies_it() -> None:
+    """With what they import, PyJWT and cryptography would add a third to every cold start."""
+    code = (
+        "import sys, callboard_control.entrypoints.identity, callboard_control.entrypoints.claim\n"
+        "print([m for m in ('jwt', 'cryptography', 'callboard_control.identity.signin') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True)
+    assert shown.stdout.splitlines()[-1] == "[]"
