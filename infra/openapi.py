@@ -17,7 +17,7 @@ TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference" / "openapi.j
 REFUSED = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}}
 ANSWERS = {
     "4XX": {
-        "description": "Refused; `error` is the code to decide by. 429: too many calls, see docs/reference/rate-limits.md.",
+        "description": "Refused; `error` is the code to decide by. 429: docs/reference/rate-limits.md.",
         "headers": {
             "Retry-After": {"schema": {"type": "integer"}, "description": "With a 429: seconds to wait."},
             "RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Calls a minute."},
