@@ -53,7 +53,8 @@ class Player:
             self.hang()
         if self.how.get("linger"):
             self.hang()
-        waits = self.spec["mode"] == "line" and not self.how.get("close_stdin")
+        # A recording that a signal ended waits for nobody.
+        waits = self.spec["mode"] == "line" and not self.how.get("close_stdin") and 0 <= self.spec["exit"] < 128
         if waits and not self.how.get("no_last_newline"):  # half a line is only ever followed by the end
             while os.read(0, 1 << 16):
                 pass
