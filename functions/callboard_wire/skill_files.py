@@ -17,6 +17,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+MAX_NAME_CHARS: Final = 64
+MAX_DESCRIPTION_CHARS: Final = 1024
+"""As the Agent Skills format has them."""
 MAX_FILES: Final = 256
 MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_SKILL_MD_BYTES: Final = 128 * 1024

@@ -12,14 +12,22 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, StringConstraints
 
 from callboard_wire.bodies import Body, Fenced, Id
-from callboard_wire.skill_files import MAX_BUNDLE_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_PATH_BYTES, MAX_SKILL_MD_BYTES
+from callboard_wire.skill_files import (
+    MAX_BUNDLE_BYTES,
+    MAX_DESCRIPTION_CHARS,
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    MAX_NAME_CHARS,
+    MAX_PATH_BYTES,
+    MAX_SKILL_MD_BYTES,
+)
 
 MAX_SKILLS: Final = 50
 """Of one agent. A CLI reads the head of each at its start, and a model has to choose among them."""
 MAX_REFS: Final = 50
 
-SkillName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64)]
-Description = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1024)]
+SkillName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS)]
+Description = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_DESCRIPTION_CHARS)]
 Content = Annotated[str, Field(max_length=MAX_SKILL_MD_BYTES)]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 

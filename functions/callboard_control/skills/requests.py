@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from callboard_control import names
 from callboard_control.errors import ApiError, InvalidRequest, TooLarge
 from callboard_wire import front_matter
-from callboard_wire.skill_files import Bundle, SkillRefused, check, from_wire
+from callboard_wire.skill_files import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_NAME_CHARS,
+    Bundle,
+    SkillRefused,
+    check,
+    from_wire,
+)
 from callboard_wire.skills import CreateSkillRequest, SkillFile, UpdateSkillRequest
-
-MAX_NAME, MAX_DESCRIPTION = 64, 1024
-"""Characters, of the Agent Skills format."""
 
 
 def created(skill_id: str, request: CreateSkillRequest) -> Bundle:
@@ -55,8 +59,8 @@ def files_of(files: Iterable[SkillFile]) -> dict[str, bytes]:
 
 def _checked(bundle: Bundle) -> Bundle:
     for what, text, limit in (
-        ("name", bundle.name, MAX_NAME),
-        ("description", bundle.description, MAX_DESCRIPTION),
+        ("name", bundle.name, MAX_NAME_CHARS),
+        ("description", bundle.description, MAX_DESCRIPTION_CHARS),
     ):
         if not text:
             raise SkillRefused("invalid_skill", f"The skill has no {what}: send one, or write it in its front matter.")

@@ -32,10 +32,10 @@ def skills_by_id(workspace_id: str, skill_ids: Iterable[str]) -> list[SkillItem]
 
 def write(bundle: Bundle, revision: int) -> int:
     """Store `bundle` as `revision` of its skill; how many parts it has. Doing it again changes nothing."""
-    packed = zlib.compress(pack(bundle), 6)
+    packed, digest = zlib.compress(pack(bundle), 6), bundle.hash
     parts = [packed[i : i + PART_BYTES] for i in range(0, len(packed), PART_BYTES)]
     for n, part in enumerate(parts):
-        table.put(BundlePart(*_key(bundle.id, revision, bundle.hash, n), body=part))
+        table.put(BundlePart(*_key(bundle.id, revision, digest, n), body=part))
     return len(parts)
 
 
