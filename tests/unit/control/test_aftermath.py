@@ -170,9 +170,12 @@ def test_a_number_no_table_holds_is_refused_and_no_outage(running: Held, verb: s
 
 def test_a_machine_with_more_runtimes_than_a_condition_takes_starts_its_tasks(world: World) -> None:
     machine = world.machine()
-    for start in (0, 80):
-        runtimes = [{"name": "echo", "type": "echo"}]
-        runtimes += [{"name": f"p{n}", "type": "echo", "profile_id": f"p{n}"} for n in range(start, start + 80)]
+    path = f"/api/workspaces/{world.workspace_id}/runtime-profiles"
+    body = {"protocol_family": "echo", "command_name": "echo"}
+    profiles = [world.ok("POST", path, body | {"display_name": f"p{n}"})["id"] for n in range(80)]
+    own = [{"name": f"t{n}", "type": f"t{n}"} for n in range(79)]
+    for more in ([{"name": "p", "type": "echo", "profile_id": p} for p in profiles], own):
+        runtimes = [{"name": "echo", "type": "echo"}, *more]
         world.ok("POST", "/api/daemon/register", {"daemon_id": machine.daemon_id, "runtimes": runtimes}, machine.token)
     world.agent("ada", machine)
     world.enqueue()
