@@ -26,7 +26,7 @@ class WithClaude(Machine):
     @property
     def env(self) -> dict[str, str]:
         own = {"CALLBOARD_PROVIDERS": "claude", "CALLBOARD_CLAUDE_PATH": str(self.cli), "IS_SANDBOX": "1"}
-        return Machine.env.fget(self) | own  # type: ignore[attr-defined]  # a property of the class it extends
+        return super().env | own
 
 
 @pytest.fixture(scope="module")
