@@ -53,8 +53,16 @@ def _hidden(viewer: Person | TaskAgent, agent_ids: set[str]) -> set[str]:
 
 
 def _runtimes(workspace_id: str) -> list[str]:
-    page = table.rows(RuntimeItem, keys.workspace(workspace_id), RuntimeItem.sk.startswith("RT#"), limit=100)
-    return [r.id for r in page.items]
+    ids: list[str] = []
+    cursor = None
+    while True:
+        page = table.rows(
+            RuntimeItem, keys.workspace(workspace_id), RuntimeItem.sk.startswith("RT#"), limit=500, cursor=cursor
+        )
+        ids += [r.id for r in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return ids
 
 
 # ── doctor ───────────────────────────────────────────────────────────────────

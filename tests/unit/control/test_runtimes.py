@@ -82,3 +82,15 @@ def test_an_agent_finds_its_runtime_behind_the_first_hundred(world: World, clock
     machine = world.machine("fresh", provider="claude")
     assert world.agent("by-provider", provider="claude")["runtime_id"] == machine.runtime_id
     assert world.agent("the-only-one-online")["runtime_id"] == machine.runtime_id
+
+
+def test_the_queue_shows_what_waits_on_every_runtime(world: World) -> None:
+    ids = []
+    for daemon in range(6):
+        offers = [{"name": f"r{n}", "type": f"kind{n}"} for n in range(100)]
+        registered = world.ok("POST", "/api/daemon/register", {"daemon_id": f"d{daemon}", "runtimes": offers})
+        ids += [runtime["id"] for runtime in registered["runtimes"]]
+    last = max(ids)
+    world.ok("POST", "/api/agents", {"name": "ada", "runtime_id": last})
+    task = world.enqueue()["id"]
+    assert [row["task_id"] for row in world.ok("GET", "/api/queue")["items"]] == [task]
