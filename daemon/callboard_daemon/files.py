@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from pathlib import Path
 
 PRIVATE_DIR = 0o700
@@ -39,6 +40,20 @@ def write_atomic(path: Path, data: bytes, *, mode: int = PRIVATE_FILE, durable: 
         raise
     if durable:
         sync_dir(path.parent)
+
+
+def read_plain(path: Path, limit: int) -> bytes:
+    """A file's bytes, where somebody may have put something else in its place.
+
+    Raises `OSError` for a link, for what is no plain file (a pipe would be waited for without end), and for more than
+    `limit` bytes.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            raise OSError(f"{path} is no plain file of at most {limit} bytes")
+        return file.read()
 
 
 def sync_dir(path: Path) -> None:

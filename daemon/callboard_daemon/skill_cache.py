@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from callboard_daemon.files import private_dir, write_atomic
+from callboard_daemon.files import private_dir, read_plain, write_atomic
 from callboard_wire.skill_files import Bundle, SkillRefused, check, from_wire, to_wire
 from callboard_wire.skills import SkillBody, SkillFile
 
@@ -58,7 +57,7 @@ class SkillCache:
             return None
         path = self._folder / f"{digest}.json"
         try:
-            raw = _read(path)
+            raw = read_plain(path, MAX_FILE_BYTES)
             bundle = bundle_of(SkillBody.model_validate_json(raw))
             if bundle.hash != digest:
                 raise SkillRefused("wrong_hash", "The file is another skill's.")
@@ -108,16 +107,6 @@ def _entries(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
             yield path, path.lstat()
         except FileNotFoundError:
             continue  # somebody else evicts as well
-
-
-def _read(path: Path) -> bytes:
-    """A plain file's bytes. Raises `OSError` for anything else: a pipe in its place would be waited for."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
-            raise OSError(f"{path} is not a file of the cache")
-        return file.read()
 
 
 def _remove(path: Path) -> None:

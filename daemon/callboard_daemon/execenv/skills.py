@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Final
 
 from callboard_daemon.errors import PrepareError
-from callboard_daemon.files import write_atomic
+from callboard_daemon.files import read_plain, write_atomic
 from callboard_wire.failures import FailureReason
 from callboard_wire.skill_files import MAIN_FILE, Bundle
 
 FALLBACK: Final = ".agent_context/skills"
 """For a CLI that looks for skills nowhere in a project: the brief says what lies here."""
 NOTE: Final = ".managed_skills.json"
+MAX_NOTE_BYTES: Final = 64 * 1024
 NAMES_TRIED: Final = 64
 MAX_SLUG: Final = 48
 """A name may have 64 characters; the rest is for what tells two of them apart."""
@@ -144,11 +145,9 @@ def _take_away(root: int, note: Path) -> None:
     """Remove what the note says was written. The note may be an agent's by now: it can name nothing but folders of one
     segment in a skills folder of this workdir."""
     try:
-        noted = json.loads(note.read_bytes())
+        noted = json.loads(read_plain(note, MAX_NOTE_BYTES))
         folder, names = str(noted["folder"]), [str(name) for name in noted["names"]]
-    except FileNotFoundError:
-        return
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return
     segments = folder.split("/")
     if ".." in segments or "" in segments:

@@ -152,6 +152,25 @@ def test_a_note_that_an_agent_has_rewritten_deletes_nothing_else(root: Path, tmp
     assert all((folder / "file").exists() for folder in precious)
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_something_else_in_the_notes_place_is_not_waited_for(root: Path, kind: str) -> None:
+    note = root / NOTE
+    match kind:
+        case "pipe":
+            os.mkfifo(note)
+        case "link":
+            note.symlink_to("/dev/zero")
+        case "folder":
+            note.mkdir()
+    if kind == "folder":
+        with pytest.raises(OSError, match="directory"):
+            place(root, bundle())
+    else:
+        assert [placed.name for placed in place(root, bundle())] == ["code-review"]
+        assert note.is_file()
+        assert not note.is_symlink()
+
+
 @given(st.text(max_size=80))
 def test_a_folder_name_is_one_by_the_skills_format(name: str) -> None:
     made = slug(name)
