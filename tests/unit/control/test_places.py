@@ -98,18 +98,20 @@ def test_a_claim_that_died_after_taking_its_place_costs_nobody_the_place(
     assert [held.id for held in machine.claim()] == [urgent]
 
 
-def test_a_place_taken_for_a_task_that_others_got_is_given_to_the_next(
+def test_a_place_taken_for_a_task_whose_agent_has_filled_up_meanwhile_is_given_to_the_next(
     world: World, machine: Machine, meanwhile: Meanwhile
 ) -> None:
-    limited(world, machine, 2)
-    world.agent("bob", machine, max_concurrent_tasks=1)
-    for n in range(3):
-        world.enqueue("bob", f"{n}")
-    won: list[Held] = []
-    meanwhile.before("TransactWriteItems", lambda: won.extend(machine.claim(1)))
-    world.enqueue("ada", "x")
-    won += machine.claim(4)
-    assert [held.payload["agent"]["name"] for held in won] == ["bob", "ada"]
+    """The agent has moved: another machine's claim, which takes no place here, takes its last capacity."""
+    limited(world, machine, 1)
+    other = world.machine("desktop")
+    bob = world.agent("bob", machine, max_concurrent_tasks=1)["id"]
+    here = world.enqueue("bob", "here", priority=4)["id"]
+    world.ok("PATCH", f"/api/agents/{bob}", {"runtime_id": other.runtime_id})
+    world.enqueue("bob", "there")
+    behind = world.enqueue("ada", "behind it")["id"]
+    meanwhile.before("TransactWriteItems", lambda: other.claim())
+    assert [held.id for held in machine.claim()] == [behind]
+    assert world.task(here)["status"] == "queued"
 
 
 def test_threads_that_claim_and_end_never_hold_more_than_the_limit(world: World, machine: Machine) -> None:
