@@ -129,3 +129,14 @@ def test_an_agent_that_is_put_on_it_in_the_middle_is_refused_or_keeps_it(
     deletes = lambda: world.ok("DELETE", path_of(other))  # noqa: E731  # a name for what happens in the middle
     meanwhile.before("TransactWriteItems", deletes, when=lambda request: "ConditionCheck" in str(request))
     assert world.call("POST", "/api/agents", body).error == "runtime_not_found"
+
+
+def test_an_agent_that_was_put_on_it_after_the_first_look_keeps_it(world: World, meanwhile: Meanwhile) -> None:
+    machine = world.machine()
+    switch_off(machine)
+    body = {"name": "bob", "runtime_id": machine.runtime_id}
+    closing = lambda request: request["Key"]["sk"]["S"] == f"RT#{machine.runtime_id}"  # noqa: E731  # the very write
+    meanwhile.before("UpdateItem", lambda: world.ok("POST", "/api/agents", body), when=closing)
+    assert world.call("DELETE", path_of(machine)).error == "runtime_has_active_agents"
+    assert world.ok("GET", "/api/agents/bob")["runtime_id"] == machine.runtime_id
+    world.ok("POST", "/api/agents", {**body, "name": "eve"})  # it is open again
