@@ -26,7 +26,7 @@ def main() -> int:
             print(f"again: make simulate SEEDS={seed} STEPS={options.steps}")
             return 1
         steps, operations = steps + simulation.step, operations + simulation.operations
-        ended += len(simulation.accepted)
+        ended += len(simulation.people.accepted)
     seconds = time.monotonic() - began
     print(
         f"{steps} steps, {operations} store operations, {ended} tasks accepted and ended, {seconds:.0f} s, no violation"

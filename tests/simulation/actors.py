@@ -68,8 +68,8 @@ class Daemon:
         self.sim, self.machine, self.old = sim, machine, old
         self.runs: dict[str, Run] = {}
         self.generation = 0
-        self.claim_id = ""
-        self.claiming = False
+        self.claiming = 0
+        self.unanswered: list[str] = []
         self.recovering = False
 
     def act(self) -> None:
@@ -78,14 +78,17 @@ class Daemon:
             return
         if idle and self.sim.rng.random() < 0.75:
             self._next(self.sim.rng.choice(idle))
-        elif not self.claiming and len(self.runs) < 5:
-            self._claim()
+        elif self.claiming == 0 and len(self.runs) < 5:
+            # More than one at once: calls of a daemon that was restarted may still be under way.
+            for _ in range(self.sim.rng.choice((1, 1, 3))):
+                self._claim()
 
     def crash(self) -> None:
         """Everything in memory is gone. After the restart it says that it runs nothing."""
         self.generation += 1
         self.runs.clear()
-        self.claiming, self.claim_id = False, ""
+        self.claiming = 0
+        self.unanswered.clear()
         self.recovering = True
         self._recover()
 
@@ -100,22 +103,22 @@ class Daemon:
         self._send("recover", path, {"keep": []}, then)
 
     def _claim(self) -> None:
-        self.claiming = True
-        self.claim_id = self.claim_id or f"c{self.sim.number()}"
+        self.claiming += 1
+        claim_id = self.unanswered.pop() if self.unanswered else f"c{self.sim.number()}"
         body = {
             "daemon_id": self.machine.daemon_id,
             "runtime_ids": [self.machine.runtime_id],
             "max_tasks": self.sim.rng.randint(1, 3),
         }
         if not self.old:
-            body["claim_id"] = self.claim_id
-        self._send("claim", "/api/daemon/tasks/claim", body, self._claimed)
+            body["claim_id"] = claim_id
+        self._send("claim", "/api/daemon/tasks/claim", body, lambda answer: self._claimed(claim_id, answer))
 
-    def _claimed(self, answer: Answer | None) -> None:
-        self.claiming = False
+    def _claimed(self, claim_id: str, answer: Answer | None) -> None:
+        self.claiming -= 1
         if answer is None or answer.status >= 500:
-            return  # the same claim id again, next time
-        self.claim_id = ""
+            self.unanswered.append(claim_id)  # the same again, next time
+            return
         for task in answer["tasks"]:
             proof = {} if self.old else {"claim_id": task["claim_id"], "fence": task["fence"]}
             self.runs[task["id"]] = Run(task["id"], proof, self._plan())

@@ -10,9 +10,7 @@ from __future__ import annotations
 import random
 import secrets
 import tempfile
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.store import keys
@@ -20,7 +18,9 @@ from callboard_control.store.errors import StoreError
 from tests.fakes.sim_world import Answer, Clock, World
 from tests.simulation.actors import Daemon, Request, Violation
 from tests.simulation.baton import Baton, Call, virtual_sleep
+from tests.simulation.client import take_the_short_way
 from tests.simulation.mirror import Mirror
+from tests.simulation.people import People
 
 RUNTIME_LIMIT = 2
 """Fewer than the first machine's two agents may run together."""
@@ -37,6 +37,8 @@ KINDS = (
     "time_jumps",
     "cancel",
     "issues",
+    "chats",
+    "moves",
     "failures",
     "two_daemons",
     "old_daemon",
@@ -54,13 +56,11 @@ class Simulation:
         self.rng = random.Random(seed)
         self.clock = Clock()
         self.history: list[str] = []
-        self.accepted: set[str] = set()
         self.calls: list[Call] = []
         self.step = 0
         self.operations = 0
         self._numbers = 0
         self.mirror = Mirror()
-        self._owner = ""
         self._folder = tempfile.TemporaryDirectory() if folder is None else None
         self._path = Path(self._folder.name if self._folder else folder or ".") / "sim.sqlite"
         rates = {Fault.CONFLICT: 0.04, Fault.THROTTLING: 0.01, Fault.LOST_RESPONSE: 0.02, Fault.LOST_REQUEST: 0.02}
@@ -69,6 +69,10 @@ class Simulation:
             rates if "engine_faults" in kinds else {},
             lag_writes=12 if "index_lag" in kinds else 0,
         )
+
+    @property
+    def calm(self) -> bool:
+        return self.baton.calm
 
     def number(self) -> int:
         self._numbers += 1
@@ -104,18 +108,23 @@ class Simulation:
 
     def _set_up(self) -> None:
         self.world = World(self._path, clock=self.clock, faults=self.baton)
+        self._choose_way()
         names = ["d1", "d2"] if "two_daemons" in self.kinds else ["d1"]
         old = "old_daemon" in self.kinds
         self.daemons = [Daemon(self, self.world.machine(n), old and n == "d2") for n in names]
         for n, daemon in enumerate(self.daemons):
-            self.world.agent(f"a{n}", daemon.machine, max_concurrent_tasks=2)
+            self.world.agent(f"a{n}", daemon.machine, max_concurrent_tasks=3)
             self.world.agent(f"b{n}", daemon.machine, max_concurrent_tasks=1)
-        self.agents = [f"{x}{n}" for n in range(len(self.daemons)) for x in "ab"]
+        self.people = People(self, [f"{x}{n}" for n in range(len(self.daemons)) for x in "ab"])
         if "runtime_limit" in self.kinds:
             runtime_id = self.daemons[0].machine.runtime_id
             self.world.ok("PATCH", f"/api/runtimes/{runtime_id}", {"max_concurrent_tasks": RUNTIME_LIMIT})
             self.mirror.limits[runtime_id] = RUNTIME_LIMIT
         self.mirror.look(self.world.engine)
+
+    def _choose_way(self) -> None:
+        if self.seed % 8:
+            take_the_short_way(self.world.engine, self.baton.sleep)
 
     def _step(self) -> None:
         self.step += 1
@@ -125,13 +134,13 @@ class Simulation:
             return
         roll = self.rng.random()
         if roll < 0.2:
-            self._enqueue()
+            self.people.enqueue()
         elif roll < 0.75:
             self.rng.choice(self.daemons).act()
         elif roll < 0.79:
             self._start(Call("tick", self._tick))
         elif roll < 0.84 and "cancel" in self.kinds:
-            self._cancel()
+            self.people.cancel()
         elif roll < 0.85 and "daemon_crash" in self.kinds:
             daemon = self.rng.choice(self.daemons)
             self.tell(f"{daemon.machine.daemon_id} crashes")
@@ -139,9 +148,11 @@ class Simulation:
         elif roll < 0.855 and "gateway_crash" in self.kinds:
             self._gateway_crash()
         elif roll < 0.88 and "reruns" in self.kinds:
-            self._rerun()
+            self.people.rerun()
         elif roll < 0.9 and "owner_leaves" in self.kinds:
-            self._owner_leaves_or_returns()
+            self.people.owner_leaves_or_returns()
+        elif roll < 0.93 and "moves" in self.kinds:
+            self.people.move()
         else:
             self._time_passes()
 
@@ -149,8 +160,8 @@ class Simulation:
         """Faults stop, daemons restart, time goes on: now everything accepted must end."""
         self.baton.calm = True
         self.tell("calm")
-        if self._owner:
-            self._owner_leaves_or_returns()
+        if self.people.owner_left:
+            self.people.owner_leaves_or_returns()
         self._drain()
         for daemon in self.daemons:
             daemon.crash()
@@ -172,45 +183,13 @@ class Simulation:
             self._go_on(self.calls[0])
 
     def _everything_ended(self) -> None:
-        for task_id in self.accepted - {t["id"]["S"] for t in self.mirror.tasks()}:
+        for task_id in self.people.accepted - {t["id"]["S"] for t in self.mirror.tasks()}:
             raise Violation(f"task {task_id} was accepted and is gone")
         for task in self.mirror.active():
             why = self.world.task(task["id"]["S"])["waiting"]
             raise Violation(f"task {task['id']['S']} never ended: {task['st']['S']}, {why}")
 
-    # ── actors ───────────────────────────────────────────────────────────────
-
-    def _enqueue(self) -> None:
-        if len(self.mirror.active()) > 12:
-            return
-        body: dict[str, Any] = {
-            "agent": self.rng.choice(self.agents),
-            "prompt": f"p{self.number()}",
-            "priority": self.rng.choice([0, 0, 0, 2, 4]),
-            "idempotency_key": f"k{self.number()}",
-        }
-        if "issues" in self.kinds and self.rng.random() < 0.5:
-            body["issue_id"] = f"i{self.rng.randint(1, 2)}"
-
-        self._ask_until_answered("enqueue", "/api/tasks", body)
-
-    def _rerun(self) -> None:
-        tasks = self.mirror.tasks()
-        if tasks and len(self.mirror.active()) <= 12:
-            path = f"/api/tasks/{self.rng.choice(tasks)['id']['S']}/rerun"
-            self._ask_until_answered("rerun", path, {"idempotency_key": f"k{self.number()}"})
-
-    def _ask_until_answered(self, name: str, path: str, body: Any) -> None:
-        """As somebody with an idempotency key does. What was accepted must be there in the end."""
-
-        def then(answer: Answer | None) -> None:
-            if answer is None and not self.baton.calm:
-                self.send(replace(request, answered=False))
-            elif answer is not None and answer.status < 300:
-                self.accepted.add(answer["id"])
-
-        request = Request(name, "POST", path, body, self.world.token, then)
-        self.send(request)
+    # ── what happens ─────────────────────────────────────────────────────────
 
     def _tick(self) -> None:
         """A sweep the store gave no answer ends there; the next one goes on."""
@@ -218,25 +197,6 @@ class Simulation:
             self.world.tick()
         except StoreError:
             self.tell("a tick ends at a silent store")
-
-    def _cancel(self) -> None:
-        tasks = self.mirror.tasks()
-        if tasks:
-            path = f"/api/tasks/{self.rng.choice(tasks)['id']['S']}/cancel"
-            self.send(Request("cancel", "POST", path, None, self.world.token, lambda _: None))
-
-    def _owner_leaves_or_returns(self) -> None:
-        """The last runtime is nobody's for a while: no task of it may be handed out, and none may be stuck."""
-        self.tell("the owner returns" if self._owner else "the owner leaves")
-        change: dict[str, Any] = {"UpdateExpression": "REMOVE ow"}
-        if self._owner:
-            values = {":o": {"S": self._owner}}
-            change = {"UpdateExpression": "SET ow = :o", "ExpressionAttributeValues": values}
-        self._owner = "" if self._owner else self.world.me["user_id"]
-        runtime_id = self.daemons[-1].machine.runtime_id
-        key = {"pk": {"S": f"WS#{self.world.workspace_id}"}, "sk": {"S": f"RT#{runtime_id}"}}
-        self.world.engine.execute("UpdateItem", {"TableName": "callboard", "Key": key, **change})
-        self.mirror.look(self.world.engine)
 
     def _time_passes(self) -> None:
         seconds = self.rng.choice([0.1, 0.5, 1, 2])
@@ -252,6 +212,7 @@ class Simulation:
         crashed, self.calls = self.calls, []
         self.world.close()
         self.world.open()
+        self._choose_way()
         self.mirror.look_again(self.world.engine)
         for call in crashed:
             if call.name != "tick":
@@ -260,7 +221,7 @@ class Simulation:
     # ── the network ──────────────────────────────────────────────────────────
 
     def send(self, request: Request) -> None:
-        roll = self.rng.random() if not self.baton.calm else 1.0
+        roll = self.rng.random() if not self.calm else 1.0
         if roll < 0.04 and "lost_request" in self.kinds:
             self.tell(f"{request.name} is lost on its way")
             self._deliver(request, None)
@@ -294,7 +255,7 @@ class Simulation:
         self.baton.resume(call)
         if call.wrote is not None:
             self.mirror.take_in(self.world.engine, call.wrote, call.name)
-        elif "stall" in self.kinds and not self.baton.calm and self.rng.random() < 0.02:
+        elif "stall" in self.kinds and not self.calm and self.rng.random() < 0.02:
             # A function that was frozen between its look and its write, long enough for a lease to run out.
             call.not_before = self.step + self.rng.randint(30, 200)
         if call.done:
@@ -313,7 +274,7 @@ class Simulation:
                 raise Violation(f"{request.name} answered 500")
             if call.stale and answer.status == 200:  # type: ignore[attr-defined]
                 raise Violation(f"{request.name} under an old fence was answered 200")
-        if answer is not None and not self.baton.calm and "lost_answer" in self.kinds and self.rng.random() < 0.05:
+        if answer is not None and not self.calm and "lost_answer" in self.kinds and self.rng.random() < 0.05:
             self.tell(f"{request.name}: the answer is lost")
             answer = None
         self._deliver(request, answer)

@@ -122,3 +122,35 @@ def test_without_the_lease_in_the_condition_it_would_lose_it(
 ) -> None:
     monkeypatch.setattr(conditions, "lease_over", always)
     assert renewed_between(world, clock, between, operation, act) == 3
+
+
+def claimed_on_two_machines(world: World, between: Between, **limits: Any) -> list[str]:
+    """An agent's two tasks wait on two machines, for it moved; both machines have looked before either writes."""
+    laptop, desktop = world.machine("laptop"), world.machine("desktop")
+    world.agent("ada", laptop, max_concurrent_tasks=limits.get("capacity", 6))
+    about = {"chat_session_id": limits["chat"]} if "chat" in limits else {}
+    world.enqueue(**about)
+    world.ok("PATCH", "/api/agents/ada", {"runtime_id": desktop.runtime_id})
+    world.enqueue(**about)
+    got: list[str] = []
+    between.before("TransactWriteItems", lambda: got.extend(t.id for t in desktop.claim()))
+    got += [t.id for t in laptop.claim()]
+    return got
+
+
+LIMITS = [("lane_is_free", {"chat": "c-1"}), ("has_room", {"capacity": 1})]
+
+
+@pytest.mark.parametrize(("condition", "limits"), LIMITS)
+def test_two_machines_that_look_at_the_same_time_do_not_both_claim_beyond_the_agents_limits(
+    world: World, between: Between, condition: str, limits: dict[str, Any]
+) -> None:
+    assert len(claimed_on_two_machines(world, between, **limits)) == 1
+
+
+@pytest.mark.parametrize(("condition", "limits"), LIMITS)
+def test_without_the_slots_condition_both_would(
+    world: World, between: Between, condition: str, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, condition, always)
+    assert len(claimed_on_two_machines(world, between, **limits)) == 2
