@@ -88,13 +88,13 @@ class TokenUsage:
     cost_usd_ticks: int | None = None
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        ticks = [t for t in (self.cost_usd_ticks, other.cost_usd_ticks) if t is not None]
+        mine, theirs = self.cost_usd_ticks, other.cost_usd_ticks
         return TokenUsage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
-            sum(ticks) if ticks else None,
+            theirs if mine is None else mine if theirs is None else mine + theirs,
         )
 
     @property

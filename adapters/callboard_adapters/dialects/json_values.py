@@ -54,6 +54,8 @@ def uncached_usage(usage: dict[str, Any]) -> TokenUsage:
 
 def count(value: Any) -> int:
     """A token count; whatever is not a number ≥ 0, or the digits of one, is 0."""
+    if type(value) is int:
+        return value if 0 <= value < 2**53 else 0
     if type(value) is str and value.isascii() and value.isdecimal() and len(value) < 16:
         value = int(value)
     return int(value) if isinstance(value, int | float) and value == value and 0 <= value < 2**53 else 0

@@ -48,7 +48,8 @@ class MessageUsage:
         return total
 
     def _add(self, model: str, usage: TokenUsage) -> None:
-        self._total[model] = self._total.get(model, TokenUsage()) + usage
+        before = self._total.get(model)
+        self._total[model] = usage if before is None else before + usage
 
 
 def _negative(usage: TokenUsage) -> TokenUsage:

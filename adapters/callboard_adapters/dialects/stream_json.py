@@ -17,13 +17,14 @@ from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, 
 from callboard_adapters.dialects.json_values import anthropic_usage, error_text, flatten, word
 from callboard_adapters.dialects.message_usage import MessageUsage
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json_blocks import input_of, launched_async
+from callboard_adapters.dialects.stream_json_blocks import input_of, launched_async, retry_text
 from callboard_adapters.dialects.stream_json_input import encode
 from callboard_adapters.dialects.stream_json_questions import DENIED, Questions
 from callboard_adapters.dialects.stream_json_questions import TIMER as QUESTION
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
+_REMEMBERED = 64  # messages whose usage is compared with what comes next
 _ALIVE: tuple[Output, ...] = (Alive(),)
 SYNTHETIC = "<synthetic>"
 """The model name under which the CLI speaks for itself, mostly to report an error."""
@@ -59,6 +60,7 @@ class StreamJson:
         self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
         self._answer_id = ""
         self._usage = MessageUsage()
+        self._stated: dict[str, dict[str, Any]] = {}  # message → its usage as it came last
         self._questions = Questions(self.needs_a_person)
         self._uuid: Any = None  # of the last event
         self._unknown: set[str] = set()
@@ -110,31 +112,37 @@ class StreamJson:
         if own_words is not None:
             return [*outputs, *self._own_words(event, message, own_words)]
         if not parent:
-            self.api_status, self.api_code, self.api_text = None, None, ""  # the provider answers again
-        message_id = word(message.get("id"))
-        outputs += self._content(message, parent, message_id)
-        if not parent:
+            if self.api_text:
+                self.api_status, self.api_code, self.api_text = None, None, ""  # the provider answers again
             self.stop_reason = word(message.get("stop_reason")) or self.stop_reason
-        usage = message.get("usage")
-        if type(usage) is dict and self._usage.note(message_id, word(message.get("model")), self.message_usage(usage)):
-            outputs.append(Usage(self.usage_by_message()))
-        return outputs
-
-    def _content(self, message: dict[str, Any], parent: str, message_id: str) -> list[Output]:
-        content = message.get("content")
-        if type(content) is str:
-            content = [{"type": "text", "text": content}]
-        if type(content) is not list:
-            return (
-                [] if content is None and "content" in message else self._unheard_of("message without content", message)
-            )
-        outputs: list[Output] = []
-        for block in content:
+        message_id = word(message.get("id"))
+        for block in self._blocks(message, outputs):
             try:
                 self._block(block, parent, message_id, outputs)
             except _UNUSUAL:  # the other blocks still count
                 outputs += self._unheard_of("shape of a content block", block)
+        usage = message.get("usage")
+        if type(usage) is dict and usage != self._stated.get(message_id):
+            self._note_usage(message_id, word(message.get("model")), usage, outputs)
         return outputs
+
+    def _blocks(self, message: dict[str, Any], outputs: list[Output]) -> list[Any]:
+        content = message.get("content")
+        if type(content) is list:
+            return content
+        if type(content) is str:
+            return [{"type": "text", "text": content}]
+        if content is not None or "content" not in message:
+            outputs += self._unheard_of("shape of a message", message)
+        return []
+
+    def _note_usage(self, message_id: str, model: str, usage: dict[str, Any], outputs: list[Output]) -> None:
+        """Each block of a message repeats its usage: it is read when it is new."""
+        if len(self._stated) >= _REMEMBERED:
+            self._stated.clear()
+        self._stated[message_id] = usage
+        if self._usage.note(message_id, model, self.message_usage(usage)):
+            outputs.append(Usage(self.usage_by_message()))
 
     def _block(self, block: dict[str, Any], parent: str, message_id: str, outputs: list[Output]) -> None:
         kind = block["type"]
@@ -234,11 +242,7 @@ class StreamJson:
         status = event.get("error_status")
         self.api_status = status if type(status) is int else None
         self.api_code = str(event["error"]) if event.get("error") else None
-        said = " ".join(str(p) for p in (self.api_status, self.api_code) if p) or "no answer"
-        delay = event.get("retry_delay_ms", event.get("delayMs"))
-        wait = f", next in {delay / 1000:.1f} s" if isinstance(delay, int | float) else ""
-        most = event.get("max_retries", event.get("maxRetries", "?"))
-        text = f"the provider said {said}: attempt {event.get('attempt', '?')} of {most}{wait}"
+        text = retry_text(event, self.api_status, self.api_code)
         self.api_text = text
         return [Message(MessageType.STATUS, text, status="retrying"), *self.on_retry(event)]
 

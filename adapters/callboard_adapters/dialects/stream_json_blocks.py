@@ -1,4 +1,4 @@
-"""What content blocks of stream JSON hold."""
+"""What content blocks and announcements of stream JSON hold."""
 
 from __future__ import annotations
 
@@ -22,3 +22,12 @@ def launched_async(content: Any) -> bool:
         )
         for i in items
     )
+
+
+def retry_text(event: dict[str, Any], status: int | None, code: str | None) -> str:
+    """An announced retry as a sentence; the names are claude's or qwen's."""
+    said = " ".join(str(p) for p in (status, code) if p) or "no answer"
+    delay = event.get("retry_delay_ms", event.get("delayMs"))
+    wait = f", next in {delay / 1000:.1f} s" if isinstance(delay, int | float) else ""
+    most = event.get("max_retries", event.get("maxRetries", "?"))
+    return f"the provider said {said}: attempt {event.get('attempt', '?')} of {most}{wait}"
