@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from callboard_wire.bodies import Body, Name
+from callboard_wire.bodies import Body, Id, Name
 
 MAX_FIXED_ARGS: Final = 64
 MAX_FIXED_ARGS_CHARS: Final = 8192
@@ -23,6 +23,12 @@ class UpdateRuntimeRequest(Body):
     custom_name: Name | None = None
     visibility: Literal["private", "public"] | None = None
     max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
+
+
+class UnbindAndDeleteRequest(Body):
+    """The agents on the runtime as the caller saw them: they lose it. With others on it nothing is done."""
+
+    expected_active_agent_ids: list[Id] = Field(max_length=1000)
 
 
 class RuntimeUsage(Body):

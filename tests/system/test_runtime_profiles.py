@@ -198,6 +198,21 @@ def test_a_runtime_in_use_is_not_deleted_and_the_agents_are_named(machine: Works
     assert "online" in machine.run("runtime", "delete", runtime, "--yes").stderr
 
 
+def test_a_machine_that_is_gone_for_good_is_taken_from_its_agents_and_deleted(machine: Workshop) -> None:
+    token = machine.json("token", "create", "attic")["token"]  # type: ignore[index]  # an object
+    body = {"daemon_id": "attic", "device_name": "attic", "runtimes": [{"name": "echo (attic)", "type": "echo"}]}
+    registered = machine.api("POST", "/api/daemon/register", body, token)
+    runtime = registered["runtimes"][0]["id"]
+    assert machine.run("agent", "create", "old", "--runtime", runtime).returncode == 0
+    machine.api("POST", "/api/daemon/deregister", {"runtime_ids": [runtime]}, registered["daemon_token"])
+    assert "'old'" in machine.run("runtime", "delete", "echo (attic)", "--yes").stderr
+    asked = machine.run("runtime", "delete", "echo (attic)", "--unbind", stdin="n\n")
+    assert "take it from old" in asked.stderr
+    assert machine.json("runtime", "delete", "echo (attic)", "--unbind", "--yes") == {"id": runtime, "deleted": True}
+    assert machine.run("runtime", "get", runtime).returncode == 4
+    assert machine.json("agent", "get", "old")["runtime_id"] == ""  # type: ignore[index]  # an object
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [

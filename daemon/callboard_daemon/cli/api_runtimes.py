@@ -14,6 +14,7 @@ from callboard_wire.runtimes import (
     ProfileView,
     RuntimeActivity,
     RuntimeUsage,
+    UnbindAndDeleteRequest,
     UpdateProfileRequest,
     UpdateRuntimeRequest,
 )
@@ -42,6 +43,10 @@ class RuntimeCalls(Asking):
 
     def delete_runtime(self, runtime_id: str) -> None:
         self._ask("DELETE", f"/api/runtimes/{segment(runtime_id, 'runtime')}", Body)
+
+    def unbind_and_delete_runtime(self, runtime_id: str, agent_ids: list[str]) -> None:
+        path = f"/api/runtimes/{segment(runtime_id, 'runtime')}/unbind-agents-and-delete"
+        self._ask("POST", path, Body, UnbindAndDeleteRequest(expected_active_agent_ids=agent_ids), tries=1)
 
     def runtime_usage(self, runtime_id: str, days: int) -> Iterator[RuntimeUsage]:
         path = f"/api/runtimes/{segment(runtime_id, 'runtime')}/usage"

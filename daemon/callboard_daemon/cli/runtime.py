@@ -89,18 +89,24 @@ def set_runtime(
 
 @runtime.command()
 @click.argument("name_or_id", metavar="RUNTIME")
+@click.option("--unbind", is_flag=True, help="Take it from the agents that are on it; their tasks there end.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @output_option
 @pass_cli
-def delete(cli: Cli, name_or_id: str, yes: bool) -> None:
+def delete(cli: Cli, name_or_id: str, unbind: bool, yes: bool) -> None:
     """Delete RUNTIME. No agent may be on it, and its machine must not offer it any more."""
     with cli.connect() as api:
         with working(cli, "asking the server"):
             found = api.runtime(name_or_id)
+            agents = [a for a in api.agents() if a.runtime_id == found.id] if unbind else []
         if not yes:
-            click.confirm(f"Delete the runtime {one_line(_name(found), 100)!r}?", abort=True, err=True)
+            names = f", and take it from {', '.join(one_line(a.name, 64) for a in agents)}" if agents else ""
+            click.confirm(f"Delete the runtime {one_line(_name(found), 100)!r}{names}?", abort=True, err=True)
         with working(cli, "deleting it"):
-            api.delete_runtime(found.id)
+            if unbind:
+                api.unbind_and_delete_runtime(found.id, [a.id for a in agents])
+            else:
+                api.delete_runtime(found.id)
     if cli.json:
         print_json({"id": found.id, "deleted": True})
     else:

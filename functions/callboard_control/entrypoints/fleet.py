@@ -24,6 +24,7 @@ from callboard_wire.runtimes import (
     ProfileView,
     RuntimeActivity,
     RuntimeUsage,
+    UnbindAndDeleteRequest,
     UpdateProfileRequest,
     UpdateRuntimeRequest,
 )
@@ -70,6 +71,12 @@ def update_runtime(runtime_id: str, request: UpdateRuntimeRequest) -> RuntimeVie
 @app.delete("/api/runtimes/<runtime_id>")
 def delete_runtime(runtime_id: str) -> dict[str, bool]:
     removal.delete(person(caller(app)), runtime_id)
+    return {"deleted": True}
+
+
+@app.post("/api/runtimes/<runtime_id>/unbind-agents-and-delete")
+def unbind_agents_and_delete(runtime_id: str, request: UnbindAndDeleteRequest) -> dict[str, bool]:
+    removal.unbind_and_delete(person(caller(app)), runtime_id, request.expected_active_agent_ids)
     return {"deleted": True}
 
 

@@ -10,8 +10,8 @@ part of the tasks' history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Collection, Iterator
+from typing import Any, Final
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
@@ -42,6 +42,27 @@ def delete(person: Person, runtime_id: str) -> None:
     runtimes.refuse_stranger(person, runtime)
     _refuse_online(runtime)
     close(person, [runtime])
+    take_away(person, runtime)
+
+
+def unbind_and_delete(person: Person, runtime_id: str, expected: Collection[str]) -> None:
+    """As `delete`, taking the runtime from the agents on it first: they keep everything else, and their tasks there are
+    cancelled. `expected` are those agents' ids as the caller saw them.
+
+    Raises `Conflict` ``runtime_delete_plan_changed`` (with the agents as they are) when others are on it.
+    """
+    runtime = runtimes.find(person.workspace_id, runtime_id)
+    runtimes.refuse_stranger(person, runtime)
+    _refuse_online(runtime)
+    _refuse_others(person, runtime, expected)
+    _mark([runtime], [R.closing.set(ports.now_ms())])
+    try:
+        holding = _refuse_others(person, runtime, expected)
+    except Conflict:
+        _mark([runtime], [R.closing.remove()])
+        raise
+    for agent in holding:
+        _unbind(agent)
     take_away(person, runtime)
 
 
@@ -86,20 +107,38 @@ def _agents(workspace_id: str) -> Iterator[AgentItem]:
             return
 
 
-def _refuse_held(person: Person, doomed: list[RuntimeItem]) -> None:
-    """An agent that the caller may not see is counted and not named."""
+def _holding(workspace_id: str, doomed: list[RuntimeItem]) -> list[AgentItem]:
     ids = {runtime.id for runtime in doomed}
-    holding = [a for a in _agents(person.workspace_id) if a.runtime_id in ids and a.archived is None]
-    if not holding:
-        return
-    seen = [a for a in holding if permissions.may_see(person, a)]
-    raise Conflict(
-        f"Agents are on it{_named(seen)}; give them another runtime or archive them first.",
-        code="runtime_has_active_agents",
-        runtime_ids=sorted({a.runtime_id for a in holding}),
-        agents=[{"id": a.id, "name": a.name} for a in seen[:NAMED_AT_MOST]],
-        hidden_agents=len(holding) - len(seen),
-    )
+    return [a for a in _agents(workspace_id) if a.runtime_id in ids and a.archived is None]
+
+
+def _refuse_held(person: Person, doomed: list[RuntimeItem]) -> None:
+    holding = _holding(person.workspace_id, doomed)
+    if holding:
+        said = f"Agents are on it{_named(_seen(person, holding))}; give them another runtime or archive them first."
+        raise Conflict(said, code="runtime_has_active_agents", **_told(person, holding))
+
+
+def _refuse_others(person: Person, runtime: RuntimeItem, expected: Collection[str]) -> list[AgentItem]:
+    holding = _holding(person.workspace_id, [runtime])
+    if {a.id for a in holding} != set(expected):
+        said = f"Other agents than you expected are on it{_named(_seen(person, holding))}; look again."
+        raise Conflict(said, code="runtime_delete_plan_changed", **_told(person, holding))
+    return holding
+
+
+def _seen(person: Person, agents: list[AgentItem]) -> list[AgentItem]:
+    return [a for a in agents if permissions.may_see(person, a)]
+
+
+def _told(person: Person, holding: list[AgentItem]) -> dict[str, Any]:
+    """An agent that the caller may not see is counted and not named."""
+    seen = _seen(person, holding)
+    return {
+        "runtime_ids": sorted({str(a.runtime_id) for a in holding}),
+        "agents": [{"id": a.id, "name": a.name} for a in seen[:NAMED_AT_MOST]],
+        "hidden_agents": len(holding) - len(seen),
+    }
 
 
 def _named(seen: list[AgentItem]) -> str:

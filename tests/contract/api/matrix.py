@@ -88,6 +88,7 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id}
 401 401  403 403 200 403 403  403 403 403 403  404 404 403 403  PATCH /api/runtimes/{runtime_id} to close it
 401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  DELETE /api/runtimes/{runtime_id}
+401 401  200 200 200 403 403  403 403 403 403  404 404 403 403  POST /api/runtimes/{runtime_id}/unbind-agents-and-delete
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/usage
 401 401  200 200 200 200 200  200 200 403 403  404 404 404 403  GET /api/runtimes/{runtime_id}/activity
 
@@ -179,6 +180,9 @@ SENT: Final = {
     "PATCH /api/runtimes/{runtime_id}": Sent({"custom_name": "{unique}"}),
     "PATCH /api/runtimes/{runtime_id} to close it": Sent({"visibility": "private"}, needs="public_runtime"),
     "DELETE /api/runtimes/{runtime_id}": Sent(needs="idle_runtime"),
+    "POST /api/runtimes/{runtime_id}/unbind-agents-and-delete": Sent(
+        {"expected_active_agent_ids": []}, needs="idle_runtime"
+    ),
     "POST /api/workspaces/{workspace_id}/runtime-profiles": Sent(
         {"display_name": "{unique}", "protocol_family": "claude", "command_name": "wrap"}, needs="no_profiles"
     ),

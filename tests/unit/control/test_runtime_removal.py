@@ -140,3 +140,35 @@ def test_an_agent_that_was_put_on_it_after_the_first_look_keeps_it(world: World,
     assert world.call("DELETE", path_of(machine)).error == "runtime_has_active_agents"
     assert world.ok("GET", "/api/agents/bob")["runtime_id"] == machine.runtime_id
     world.ok("POST", "/api/agents", {**body, "name": "eve"})  # it is open again
+
+
+def test_a_runtime_is_taken_from_the_agents_that_were_seen_on_it(world: World, machine: Machine) -> None:
+    bob = world.agent("bob", machine)["id"]
+    ada = world.ok("GET", "/api/agents/ada")["id"]
+    task = world.enqueue()["id"]
+    switch_off(machine)
+    path = f"{path_of(machine)}/unbind-agents-and-delete"
+    changed = world.call("POST", path, {"expected_active_agent_ids": [ada]})
+    assert (changed.status, changed.error) == (409, "runtime_delete_plan_changed")
+    assert {agent["id"] for agent in changed.body["details"]["agents"]} == {ada, bob}
+    assert world.ok("GET", "/api/agents/ada")["runtime_id"] == machine.runtime_id
+    world.ok("POST", path, {"expected_active_agent_ids": [bob, ada]})
+    kept = world.ok("GET", "/api/agents/ada")
+    assert (kept["runtime_id"], kept["archived"], kept["readiness"]["state"]) == ("", False, "blocked")
+    assert world.task(task)["status"] == "cancelled"
+    assert world.call("POST", "/api/tasks", {"agent": "ada", "prompt": "p"}).error == "agent_runtime_required"
+    other = world.machine("desktop")
+    world.ok("PATCH", f"/api/agents/{ada}", {"runtime_id": other.runtime_id})
+    world.enqueue()
+    assert len(other.claim()) == 1
+
+
+def test_an_agent_that_came_after_the_plan_was_looked_at_stops_it(world: World, meanwhile: Meanwhile) -> None:
+    machine = world.machine()
+    switch_off(machine)
+    body = {"name": "bob", "runtime_id": machine.runtime_id}
+    closing = lambda request: request["Key"]["sk"]["S"] == f"RT#{machine.runtime_id}"  # noqa: E731  # the very write
+    meanwhile.before("UpdateItem", lambda: world.ok("POST", "/api/agents", body), when=closing)
+    path = f"{path_of(machine)}/unbind-agents-and-delete"
+    assert world.call("POST", path, {"expected_active_agent_ids": []}).error == "runtime_delete_plan_changed"
+    assert world.ok("GET", "/api/agents/bob")["runtime_id"] == machine.runtime_id
