@@ -3,13 +3,15 @@
     python infra/first_login.py --stack callboard-dev --name Ann | callboard login --server <ApiUrl> --token-stdin
 
 In the cloud nobody can be made over HTTP: no secret lies in a folder there that would prove anything. What proves it is
-the right to write to the stack's table, which whoever runs this has by their own AWS login. Works once for a table.
+the right to write to the stack's table, which whoever runs this has by their own AWS login. Works once for a table; with
+--back-in it lets that first person in again, when every login is lost.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
 
 import boto3
@@ -22,24 +24,26 @@ def main() -> int:
     options.add_argument("--stack", required=True, help="the CloudFormation stack's name")
     options.add_argument("--name", default="me", help="what the person is called")
     options.add_argument("--workspace", default="home", help="the first workspace's name")
+    options.add_argument("--back-in", action="store_true", help="let the first person in once more")
     chosen = options.parse_args()
     [stack] = boto3.client("cloudformation").describe_stacks(StackName=chosen.stack)["Stacks"]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     # Before the import: the store's models read it once.
     os.environ["CALLBOARD_TABLE"] = outputs["TableName"]
     print(f"stack {chosen.stack}: {outputs['ApiUrl']}", file=sys.stderr)
-    return make(chosen.name, chosen.workspace)
+    return make(chosen.name, chosen.workspace, back_in=chosen.back_in)
 
 
-def make(name: str, workspace: str) -> int:
+def make(name: str, workspace: str, *, back_in: bool = False) -> int:
     from callboard_control import ports
     from callboard_control.errors import ApiError
     from callboard_control.identity import first_login
     from callboard_wire.api import BootstrapRequest
 
-    ports.use(ports.Ports(bootstrap_secret=lambda: SECRET))
+    secret = secrets.token_urlsafe(32) if back_in else SECRET  # one that is new opens the way back in
+    ports.use(ports.Ports(bootstrap_secret=lambda: secret))
     try:
-        made = first_login.bootstrap(BootstrapRequest(secret=SECRET, name=name, workspace=workspace))
+        made = first_login.bootstrap(BootstrapRequest(secret=secret, name=name, workspace=workspace))
     except ApiError as refused:
         print(refused.message, file=sys.stderr)
         return 1
