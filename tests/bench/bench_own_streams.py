@@ -19,6 +19,7 @@ from tests.bench.harness import Row, run
 
 RECORDING = Path(__file__).parents[1] / "fixtures" / "transcripts" / "openclaw" / "tool" / "stdout.jsonl"
 DELTAS, ANSWER = 100, 2_000_000
+ROUNDS = 5
 PI = f"""#!{sys.executable} -IS
 import json, sys
 out = sys.stdout.buffer
@@ -70,23 +71,26 @@ def pi() -> list[Row]:
 def openclaw() -> list[Row]:
     document = RECORDING.read_bytes()
     block = document + b"[plugins] loaded {a}\n"
-    times = 20_000_000 // len(block)
-    begun = time.perf_counter()
-    for _ in range(times):
-        json.loads(document)
-    plain = time.perf_counter() - begun
-    framer, finder, found = LineFramer(indented=True), Finder(), 0
+    times = 4_000_000 // len(block)
     data = block * times
-    begun = time.perf_counter()
-    for at in range(0, len(data), 1 << 16):
-        for line in framer.feed(data[at : at + (1 << 16)]):
-            found += finder.feed(line) is not None
-    full = time.perf_counter() - begun
-    assert found == times
-    note = f"{len(data) / 1e6 / full:.0f} MB/s; four hundred lines of 30 bytes, and one document a run"
+    plain = full = 0.0
+    for _ in range(ROUNDS):  # turn and turn about, in CPU time: what others do on the machine is in neither
+        begun = time.process_time()
+        for _ in range(times):
+            json.loads(document)
+        plain += time.process_time() - begun
+        framer, finder, found = LineFramer(indented=True), Finder(), 0
+        begun = time.process_time()
+        for at in range(0, len(data), 1 << 16):
+            for piece in framer.feed(data[at : at + (1 << 16)]):
+                found += finder.feed(piece) is not None
+        full += time.process_time() - begun
+        assert found == times
+    speed = ROUNDS * len(data) / 1e6 / full
+    note = f"{speed:.0f} MB/s; four hundred lines of 30 bytes, and one document a run"
     return [
         Row("openclaw", "of a bare json.loads loop", 100 * plain / full, "%", "≥ 60 %", note),
-        Row("openclaw", "one document, bytes → answer", 1000 * full / times, "ms"),
+        Row("openclaw", "one document, bytes → answer", 1000 * full / times / ROUNDS, "ms"),
     ]
 
 

@@ -10,6 +10,7 @@ The protocol is the Agent Client Protocol, version 1; what vendors do differentl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -298,6 +299,7 @@ class AcpClient(AcpVendor):
         return Reply(self.rpc.request(method, params)[1])
 
 
+@cache
 def _own_version() -> str:
     try:
         return version("callboard")
