@@ -3,8 +3,8 @@
     python infra/first_login.py --stack callboard-dev --name Ann | callboard login --server <ApiUrl> --token-stdin
 
 In the cloud nobody can be made over HTTP: no secret lies in a folder there that would prove anything. What proves it is
-the right to write to the stack's table, which whoever runs this has by their own AWS login. Works once for a table; with
---back-in it lets that first person in again, when every login is lost.
+the right to write to the stack's table, which whoever runs this has by their own AWS login. Works once for a table;
+with --back-in it lets that first person in again, when every login is lost.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def _answer(cli: Cli, code: str, *, approve: bool, sure: bool) -> None:
 def logout(cli: Cli) -> None:
     """Forget the stored login of this profile. The token itself stays valid until it is revoked.
 
-    It is stored nowhere else: to come back, be let in from another login (`callboard login`), or make another token first
-    with `callboard token create`.
+    It is stored nowhere else: to come back, be let in from another login (`callboard login`), or make another token
+    first with `callboard token create`.
     """
     cli.human_only("callboard logout")
     existed = cli.paths.credentials_file.exists()
