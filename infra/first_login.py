@@ -16,8 +16,6 @@ import sys
 
 import boto3
 
-SECRET = "nothing to keep"  # noqa: S105 - given and checked in this one process
-
 
 def main() -> int:
     options = argparse.ArgumentParser(description="Make the first person of a deployed stack.")
@@ -38,9 +36,14 @@ def make(name: str, workspace: str, *, back_in: bool = False) -> int:
     from callboard_control import ports
     from callboard_control.errors import ApiError
     from callboard_control.identity import first_login
+    from callboard_control.store import table
+    from callboard_control.store.models import SystemItem
     from callboard_wire.api import BootstrapRequest
 
-    secret = secrets.token_urlsafe(32) if back_in else SECRET  # one that is new opens the way back in
+    if not back_in and table.get(SystemItem, *first_login.FIRST) is not None:
+        print("Somebody has logged in here already; --back-in lets that first person in again.", file=sys.stderr)
+        return 1
+    secret = secrets.token_urlsafe(32)  # given and checked in this one process: nothing to keep
     ports.use(ports.Ports(bootstrap_secret=lambda: secret))
     try:
         made = first_login.bootstrap(BootstrapRequest(secret=secret, name=name, workspace=workspace))
