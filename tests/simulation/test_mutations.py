@@ -24,8 +24,8 @@ def always(*_: Any) -> Any:
     return TaskItem.pk.exists() | TaskItem.pk.does_not_exist()
 
 
-def breaks(kinds: tuple[str, ...] = KINDS) -> bool:
-    """Whether some seed finds a violation."""
+def breaks(kinds: tuple[str, ...]) -> bool:
+    """Whether some seed with these kinds of trouble finds a violation."""
     for seed in SEEDS:
         try:
             Simulation(seed, STEPS, kinds).run()
@@ -34,14 +34,16 @@ def breaks(kinds: tuple[str, ...] = KINDS) -> bool:
     return False
 
 
-NEEDED_IN_THE_STORM = [
-    "is_new",
-    "in_state",
-    "has_room",
-    "lane_is_free",
-    "place_is_free",
-]
+NEEDED_IN_THE_STORM: dict[str, tuple[str, ...]] = {
+    "is_new": KINDS,
+    "in_state": KINDS,
+    # Where little but the agent's own capacity keeps a task back: a wall is seen before a claim writes, so it takes
+    # claims that have all looked already.
+    "has_room": tuple(k for k in KINDS if k not in ("issues", "chats", "runtime_limit", "owner_leaves")),
+    "place_is_free": KINDS,
+}
 SHOWN_DIRECTLY = {
+    "lane_is_free": "tests/unit/control/test_races.py: two machines that look at the same time",
     "fence_is": "tests/unit/control/test_races.py: a fail that was frozen while the task was claimed anew",
     "lease_over": "tests/unit/control/test_races.py: a renewal between the look and the write",
     "held_under": "tests/unit/control/test_finish.py: late words of a stale claim",
@@ -59,7 +61,7 @@ SHOWN_DIRECTLY = {
 @pytest.mark.parametrize("name", NEEDED_IN_THE_STORM)
 def test_the_storm_breaks_an_invariant_without_the_condition(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditions, name, always)
-    assert breaks()
+    assert breaks(NEEDED_IN_THE_STORM[name])
 
 
 def test_every_condition_is_needed_by_a_storm_or_shown_directly() -> None:
