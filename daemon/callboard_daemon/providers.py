@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callboard_daemon import profiles
-from callboard_daemon.discover import Found, Inventory, discover, file_identity, probe_env
+from callboard_daemon.discover import PROBES_AT_ONCE, Found, Inventory, discover, file_identity, probe_env
 from callboard_daemon.errors import SettingError
 from callboard_daemon.paths import Paths
 from callboard_daemon.settings import Settings
@@ -45,10 +45,15 @@ class Providers:
         """Find the commands of the profiles; whether anything is new. One that is gone is told as such at once: people
         named it, and nothing else stands in for it."""
         env = probe_env(self.settings, self.environ, self.inventory.path)
+        at_once = asyncio.Semaphore(PROBES_AT_ONCE)
+
+        async def find(profile: ProfileView) -> Found | str:
+            async with at_once:
+                return await profiles.find(profile, accepted.get(profile.id), env)
+
         try:
             accepted = await asyncio.to_thread(profiles.read_accepted, self.paths)
-            asked = [profiles.find(profile, accepted.get(profile.id), env) for profile in self.profiles]
-            answers: list[Found | str] = list(await asyncio.gather(*asked))
+            answers: list[Found | str] = list(await asyncio.gather(*map(find, self.profiles)))
         except SettingError as error:
             answers = [str(error) for _ in self.profiles]
         before = self.custom
