@@ -62,6 +62,9 @@ class AcpClient(AcpVendor):
         self._pinned = False
         self._closed = False
         self._foreign: set[str] = set()
+        self._opened: dict[str, Any] = {}  # the answer to load or resume
+        self._heard = False  # something came under the session's id
+        self._alias = ""  # another id under which the session turned out to speak
         self._answers: dict[str, Callable[[Answer], Sequence[Output]]] = {
             "initialize": self._on_initialize,
             "authenticate": self._on_authenticate,
@@ -147,15 +150,24 @@ class AcpClient(AcpVendor):
         if said.key not in _UPDATES:
             outputs = self.on_extension(said.key, said.params)
             return self.updates.unheard_of(f"notification {said.method!r}", said.params) if outputs is None else outputs
+        session_id = text(said.params.get("sessionId"))
+        ours = session_id in ("", self.session_id, self._alias)
+        self._heard = self._heard or session_id == self.session_id
         if not self.prompted or self._closed or mapping(said.params.get("_meta")).get("isReplay") is True:
             return _ALIVE
-        session_id = said.params.get("sessionId")
-        if type(session_id) is str and session_id and session_id != self.session_id:
+        if not ours and not self._goes_on_as(session_id):
             return self._other_session(session_id)
         outputs = self.updates.receive(said.params)
         if self.answered:
             return [*outputs, Timer(_QUIET_TIMER, QUIET)]
         return outputs if self._pinned else [*self._pin(), *outputs]
+
+    def _goes_on_as(self, session_id: str) -> bool:
+        """Whether a resumed session speaks under this id: its opening named none, and nothing came under the old."""
+        if not self.resumed or self._heard or self._alias or text(self._opened.get("sessionId")):
+            return False
+        self._alias = session_id
+        return True
 
     def _other_session(self, session_id: str) -> Sequence[Output]:
         """A sub-agent's own conversation: mixing it in would make its words our answer."""
@@ -224,6 +236,7 @@ class AcpClient(AcpVendor):
                 return [_log(f"{self.fresh}: a new session is used instead"), *self._open()]
             self.rejected = acp_errors.gone(answer.error, self.ask.resume, opening=True)
             return self._fail(answer.error, answer.method)
+        self._opened = answer.fields
         self.session.update(answer.fields)
         self.session_id = self.landed(answer.fields)
         if not self.session_id:

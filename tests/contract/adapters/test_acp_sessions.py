@@ -24,6 +24,7 @@ GONE = [
     {"code": -32603, "message": 'session "old" does not exist'},
     {"code": -32002, "message": "Resource not found", "data": {"uri": "session/old"}},
 ]
+END = {"result": {"stopReason": "end_turn", "usage": {"inputTokens": 10, "outputTokens": 2}}}
 FS_NOT_FOUND = {"code": -32603, "message": "Path not found.", "data": {"code": "FS_NOT_FOUND", "detail": "os error 2"}}
 
 
@@ -299,3 +300,20 @@ def test_a_conversation_that_should_have_existed_is_mentioned_to_the_agent():
     talk = Talk("kiro", kiro()).start(resume_expected=True)
     [prompt] = [m for m in talk.sent if m.get("method") == "session/prompt"]
     assert "could not be opened again" in prompt["params"]["prompt"][0]["text"]
+
+
+@pytest.mark.parametrize("provider", ACP)
+def test_a_continued_session_that_speaks_under_another_id_is_heard(provider):
+    """Nothing came under the old id and the answer named none: these words are no sub-agent's."""
+    says = offering(BOTH, **{"session/prompt": [{"session": "new", **text("Done.")}, END]})
+    talk = Talk(provider, says, LOGGED_IN).start(resume_session_id="old")
+    assert "Done." in "".join(m.content for m in talk.messages(MessageType.TEXT))
+
+
+@pytest.mark.parametrize("provider", ACP)
+def test_another_id_beside_the_session_s_own_is_a_sub_agent_also_when_continued(provider):
+    says = offering(
+        BOTH, **{"session/prompt": [{"session": "old", **text("Mine. ")}, {"session": "child", **text("No.")}, END]}
+    )
+    talk = Talk(provider, says, LOGGED_IN).start(resume_session_id="old")
+    assert "No." not in "".join(m.content for m in talk.messages(MessageType.TEXT))
