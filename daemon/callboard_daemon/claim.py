@@ -59,6 +59,7 @@ async def _answered(registration: Registration, places: int, wait: float, metric
     claim_id = uuid.uuid4().hex
     attempt = 0
     while True:
+        registration.grown.clear()
         body = ClaimRequest(
             daemon_id=registration.daemon_id,
             runtime_ids=sorted(registration.runtimes),
@@ -68,7 +69,10 @@ async def _answered(registration: Registration, places: int, wait: float, metric
         )
         attempt += 1
         try:
-            return await registration.control.claim(body)
+            answer = await _held(registration, body)
+            if answer is not None:
+                return answer
+            continue
         except (NotAuthorised, NotFound) as error:
             log.warning("claim refused (%s): registering again", error)
             rest = 0.0 if attempt == 1 and await try_to_register(registration) else REFUSED_PAUSE_S
@@ -77,6 +81,20 @@ async def _answered(registration: Registration, places: int, wait: float, metric
             log.log(logging.WARNING if attempt == 1 else logging.INFO, "claim not answered: %s", error)
             rest = pause(attempt, error) if error.transient else REFUSED_PAUSE_S
         await asyncio.sleep(rest)
+
+
+async def _held(registration: Registration, body: ClaimRequest) -> ClaimResponse | None:
+    """The answer, or None when this machine has got more runtimes meanwhile: they must not wait until the server lets
+    go. To the server that is an answer lost on the way, and what it may have handed out comes with the next one."""
+    asking = asyncio.create_task(registration.control.claim(body))
+    grown = asyncio.create_task(registration.grown.wait())
+    try:
+        await asyncio.wait([asking, grown], return_when=asyncio.FIRST_COMPLETED)
+        return await asking if asking.done() else None
+    finally:
+        asking.cancel()
+        grown.cancel()
+        await asyncio.wait([asking, grown])
 
 
 def _rest(answer: ClaimResponse, took: float) -> float:

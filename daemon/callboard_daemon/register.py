@@ -24,7 +24,8 @@ PROFILE_REFUSED = ("runtime_profile_not_found", "runtime_profile_disabled")
 @dataclass(slots=True)
 class Registration:
     """This machine as the server knows it. `runtimes` maps runtime ids to providers; empty before the first register.
-    `profiles` maps those of runtime profiles to the profiles' ids; `profiles_version` is the server's as of then.
+    `profiles` maps those of runtime profiles to the profiles' ids; `profiles_version` is the server's as of then;
+    `grown` is set when there are runtimes that were not there before.
 
     `persons_token` is asked each time: somebody may log in again while the daemon runs.
     """
@@ -40,6 +41,7 @@ class Registration:
     profiles: dict[str, str] = field(default_factory=dict)
     profiles_version: int = 0
     workspace_id: str = ""
+    grown: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _round: int = 0
 
@@ -53,7 +55,9 @@ class Registration:
             answer = await self._with_some_token()
             self._round += 1
             offered = [runtime for runtime in answer.runtimes if runtime.status == "online"]
-            self.runtimes = {runtime.id: runtime.provider for runtime in offered}
+            before, self.runtimes = self.runtimes, {runtime.id: runtime.provider for runtime in offered}
+            if self.runtimes.keys() - before.keys():
+                self.grown.set()
             self.profiles = {runtime.id: runtime.profile_id for runtime in offered if runtime.profile_id}
             self.profiles_version = answer.profiles_version
             self.workspace_id = answer.workspace_id

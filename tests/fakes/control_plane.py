@@ -90,6 +90,7 @@ class ControlPlane:
         self.profiles: list[ProfileView] = []
         self.profiles_version = 0
         self.failed_profiles: dict[str, str] = {}
+        self.claimed_for: list[tuple[str, list[str]]] = []
         self.asked_skills: list[str] = []
         self.down = False
         self.closing = False
@@ -181,6 +182,7 @@ class ControlPlane:
         return bodies.Body()
 
     def claim(self, body: bodies.ClaimRequest, hung_up: Callable[[], bool]) -> bodies.ClaimResponse:
+        self.claimed_for.append((body.claim_id or "", body.runtime_ids))
         end = time.monotonic() + min(body.wait, 20.0)
         while True:
             if hung_up():  # a dead caller must not be given anything

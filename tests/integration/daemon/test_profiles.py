@@ -56,13 +56,25 @@ def test_a_machine_with_nothing_at_all_says_so_and_ends(plane: ControlPlane, mak
 def test_a_profile_made_while_the_daemon_runs_is_offered_after_a_heartbeat_and_a_changed_one_is_what_runs(
     plane: ControlPlane, make_daemon: MakeDaemon, tools: Path
 ) -> None:
-    with_tools(make_daemon(claim_wait="1s"), tools).start()
+    with_tools(make_daemon(), tools).start()
     plane.profile("team", "team-claude", fixed_args=["one"])
     assert plane.wait_ended(plane.enqueue("go", provider="claude"), 40).ending["output"] == "from team-claude one"
     registered = plane.count("register")
     plane.profile("team", "team-claude", fixed_args=["two"])
     plane.wait_for(lambda: plane.count("register") > registered)
     assert plane.wait_ended(plane.enqueue("go", provider="claude"), 40).ending["output"] == "from team-claude two"
+
+
+def test_a_claim_that_is_held_is_made_anew_for_a_runtime_that_came_and_under_its_own_id(
+    plane: ControlPlane, make_daemon: MakeDaemon, tools: Path
+) -> None:
+    """Or a new runtime's first task would wait until the server lets go of a claim made without it."""
+    with_tools(make_daemon(), tools).start()
+    plane.wait_for(lambda: plane.count("claim") == 1)
+    plane.profile("team", "team-claude")
+    plane.wait_for(lambda: len(plane.claimed_for) == 2)
+    assert [len(runtimes) for _, runtimes in plane.claimed_for] == [1, 2]
+    assert len({claim for claim, _ in plane.claimed_for}) == 1
 
 
 def test_a_profile_disabled_between_the_question_and_the_registration_holds_nothing_up(
