@@ -51,7 +51,7 @@ class CopilotStream:
         self._told: dict[str, int] = {}  # message or thought id → characters already told
         self._thoughts = 0  # characters of thinking told since the last message
         self._tools: set[str] = set()
-        self._last_id: Any = None
+        self._last: dict[str, Any] = {}
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any], dict[str, Any]], Sequence[Output]]] = {
             "assistant.message_delta": self._delta,
@@ -86,9 +86,10 @@ class CopilotStream:
             self.session_id = self.expected
             outputs.append(SessionId(self.expected))
         self.events += 1
-        if event.get("id") is not None and event["id"] == self._last_id:
+        named = event.get("id")
+        if named is not None and named == self._last.get("id") and event == self._last:
             return _ALIVE  # the same event twice
-        self._last_id = event.get("id")
+        self._last = event
         kind, data = event.get("type"), event.get("data")
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:

@@ -60,7 +60,7 @@ class RunJson:
         self.truncated = False  # the provider's output limit cut the last step off
         self.silent_after_tool = False  # the last thing said was a tool's end
         self._ended = False
-        self._told: tuple[Any, str] = ("", "")  # (type, part) of the last event
+        self._last: dict[str, Any] = {}  # the last event with a part of a name
         self._tokens = TokenUsage()
         self._shown: set[str] = set()  # tool calls already told
         self._unknown: set[str] = set()
@@ -88,9 +88,9 @@ class RunJson:
         kind = event.get("type")
         if isinstance(part, dict) and isinstance(part.get("id"), str):
             self.last_part = max(self.last_part, part["id"])
-            told, self._told = self._told, (kind, part["id"])
-            if told == self._told and kind != "tool_use":
-                return _ALIVE  # the same part twice; a tool's may come again with its result
+            last, self._last = self._last, event
+            if event == last:
+                return _ALIVE  # the same part twice
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:
             outputs += handler(event) if handler else self._unheard_of(f"event {kind!r}", event)

@@ -62,7 +62,7 @@ class StreamJson:
         self._usage = MessageUsage()
         self._stated: dict[str, dict[str, Any]] = {}  # message → its usage as it came last
         self._questions = Questions(self.needs_a_person)
-        self._uuid: Any = None  # of the last event
+        self._last: dict[str, Any] = {}
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
             "assistant": self._assistant,
@@ -85,9 +85,9 @@ class StreamJson:
         if event is None:
             return self.parser.notices()
         uuid = event.get("uuid")
-        if uuid is not None and uuid == self._uuid:
-            return _ALIVE  # the same event twice
-        self._uuid = uuid
+        if uuid is not None and uuid == self._last.get("uuid") and event == self._last:
+            return _ALIVE  # the same event twice; codebuddy gives each block of a message the message's uuid
+        self._last = event
         kind = event.get("type")
         handler = self._handlers.get(kind) if type(kind) is str else None
         try:

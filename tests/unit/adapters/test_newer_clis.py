@@ -154,6 +154,13 @@ def test_echo_bills_nothing_for_a_table_it_cannot_read(table):
     assert Speaking(EchoAdapter).event(INIT, result(modelUsage=table)).finish().usage == {}
 
 
+def test_blocks_of_one_message_under_one_uuid_are_all_heard():
+    """codebuddy 2.117 gives every event of a message the message's uuid."""
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}
+    run = claude(INIT, {**said("first"), "uuid": "u"}, {**said("", content=[call]), "uuid": "u"})
+    assert (run.text(), len(run.of(MessageType.TOOL_USE))) == ("first", 1)
+
+
 # ── streams of their own ─────────────────────────────────────────────────────
 
 
