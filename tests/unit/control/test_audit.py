@@ -12,6 +12,7 @@ import pytest
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.embedded.secrets import LocalSecrets
 from callboard_control.store import table
+from callboard_control.store.models import Item
 from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, World
 from tests.unit.control.test_people import newcomer
@@ -127,7 +128,10 @@ class NoRows:
         return 0
 
 
-def test_without_its_row_nothing_is_revealed_made_or_cancelled(clock: Clock, tmp_path: Path) -> None:
+def test_without_its_row_nothing_is_revealed_made_or_cancelled(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Item.Meta, "max_retry_attempts", 0)  # this outage is no shorter than any number of tries
     meanwhile = Meanwhile()
     world = World(clock=clock, faults=meanwhile, secrets=LocalSecrets(tmp_path / "key"))
     world.agent("ada", world.machine())
@@ -145,6 +149,7 @@ def test_without_its_row_nothing_is_revealed_made_or_cancelled(clock: Clock, tmp
         assert (answer.status, "canary" in str(answer.body)) == (503, False), path
     assert world.task(task)["status"] == "queued"
     world.close()
+    monkeypatch.undo()
     table.reconnect()
 
 
