@@ -66,7 +66,7 @@ def test_a_field_that_comes_with_the_run_cannot_be_given_to_a_new_task(world: Wo
 
 @pytest.mark.parametrize("way", ["retry", "rerun"])
 def test_a_second_try_keeps_all_that_the_wish_asked_for(world: World, machine: Machine, way: str) -> None:
-    asked = {"priority": 2, "thread_name": "T", "issue_id": "i-1", "max_attempts": 3, "timeout_s": 60.5}
+    asked: dict[str, Any] = {"priority": 2, "thread_name": "T", "issue_id": "i-1", "max_attempts": 3, "timeout_s": 60.5}
     first = world.enqueue(**asked)
     [held] = machine.claim()
     held.say("start")
