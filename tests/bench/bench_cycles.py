@@ -3,19 +3,19 @@ clients, through the entry points in one process and through the gateway over HT
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
-
 from callboard_control import ports
-from callboard_control.embedded import turn
+from callboard_control.embedded import cores
 from callboard_control.embedded.engine import Engine, attach_connection
 from callboard_control.store import table
 from tests.bench.gateway_process import gateway
@@ -70,19 +70,10 @@ class Meter:
             self.units[kind] += entry["CapacityUnits"]
 
 
-class Served(Handlers):
-    """The entry points as the gateway calls them: one computes at a time."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        with turn.taken():
-            return super().handle_request(request)
-
-
 def on_the_entry_points(path: Path) -> tuple[float, float, dict[str, float], dict[str, float]]:
     engine = Engine(path)
     attach_connection(engine, table.connection(), through_botocore=True)  # whose events the meter hears
     table.ensure()
-    table.use_sleep(turn.sleep)
     ports.use(ports.Ports(bootstrap_secret=lambda: "s"))
     with World("http://handlers", "s", transport=Handlers()) as world:
         world.live()
@@ -91,9 +82,21 @@ def on_the_entry_points(path: Path) -> tuple[float, float, dict[str, float], dic
         limited = lives(world)
         limit_of_its_own(world, None)
         attach_connection(engine, table.connection())
-        rate, cpu_ms = cycles_per_second(world, lambda: world.again(transport=Served()))
+        with on_one_core():
+            rate, cpu_ms = cycles_per_second(world, lambda: world.again(transport=Handlers()))
     engine.close()
     return rate, cpu_ms, plain, limited
+
+
+@contextlib.contextmanager
+def on_one_core() -> Iterator[None]:
+    """As a gateway's process is."""
+    before = os.sched_getaffinity(0)
+    cores.keep_to_one()
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def limit_of_its_own(world: World, limit: int | None) -> None:

@@ -134,7 +134,7 @@ def test_each_secret_is_in_its_own_file_and_in_no_other(played: Played) -> None:
     assert {name: holders(played, value) for name, value in played.secrets.items()} == {
         "API_KEY": [],
         "OTHER": [],
-        "bootstrap": ["server/bootstrap.secret"],
+        "bootstrap": [],  # used, and gone
         "person": ["config/credentials.json"],
         "daemon": ["state/daemon-token.json"],
     }
@@ -145,5 +145,5 @@ def test_each_secret_is_in_its_own_file_and_in_no_other(played: Played) -> None:
 
 
 def test_what_is_kept_of_secrets_is_for_its_owner_alone(played: Played) -> None:
-    for name in ("server/bootstrap.secret", "server/secrets.key", "config/credentials.json", "state/daemon-token.json"):
+    for name in ("server/callboard.db", "server/secrets.key", "config/credentials.json", "state/daemon-token.json"):
         assert (played.home / name).stat().st_mode & 0o077 == 0, name

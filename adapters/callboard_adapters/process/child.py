@@ -110,6 +110,7 @@ class Child:
             # Cancelled, or no file descriptor left: nobody else knows of this process yet.
             child.signal_group(signal.SIGKILL)
             child.close()
+            child._close_unconnected()
             child.collect()
             raise
         return child
@@ -176,6 +177,13 @@ class Child:
             elif not self._stdin.is_closing():
                 self._stdin.close()
         self._unwatch()
+
+    def _close_unconnected(self) -> None:
+        """Close the pipes that no transport owns: the start ended before they were connected."""
+        unread = (self._popen.stdout, self._popen.stderr)[len(self._readers) :]
+        for pipe in (self._popen.stdin if self._stdin is None else None, *unread):
+            if pipe is not None:
+                pipe.close()
 
     def collect(self, timeout: float = 1.0) -> None:
         """Take the exit status of a killed child, blocking: for when there is no event loop left to wait with."""

@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from callboard_control.embedded import turn
 from callboard_control.embedded.doorbell import LocalDoorbell
 from callboard_control.embedded.folder import DataFolder, GatewayError
 from callboard_control.embedded.front import Front
@@ -110,7 +109,6 @@ def _open_store(folder: DataFolder) -> Engine:
     except StorageError as failure:
         raise GatewayError(f"The store in {folder.path} cannot be used: {failure}") from failure
     attach_connection(engine, table.connection())
-    table.use_sleep(turn.sleep)
     table.ensure()
     expiry = engine.execute("DescribeTimeToLive", {"TableName": TABLE})["TimeToLiveDescription"]
     if expiry["TimeToLiveStatus"] == "DISABLED":

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Event, Lock
 
-from callboard_control.embedded import turn
 from callboard_control.embedded.calls import current_call
 
 
@@ -64,7 +63,7 @@ class LocalDoorbell:
             else:
                 event.set()
         try:
-            with turn.waiting(), call.on_abandon(event.set) if call else nullcontext():
+            with call.on_abandon(event.set) if call else nullcontext():
                 rung = event.wait(timeout)
         finally:
             self._leave(seen.runtime_ids, event)

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
-from callboard_control.embedded import turn
 from callboard_control.embedded.answers import Answer, MalformedAnswer, answer_of, error
 from callboard_control.embedded.calls import Call, LocalContext, current_call
 from callboard_control.embedded.events import Request, event_of
@@ -148,8 +147,7 @@ class _HungUp(Exception):
 def _runner(function: Function, event: dict[str, Any], call: Call) -> Callable[[], Any]:
     def run() -> Any:
         current_call.set(call)
-        with turn.taken():
-            return function.handler(event, LocalContext(f"callboard-{function.name}", call))
+        return function.handler(event, LocalContext(f"callboard-{function.name}", call))
 
     return run
 

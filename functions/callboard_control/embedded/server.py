@@ -17,7 +17,7 @@ from typing import Any
 
 import uvicorn
 
-from callboard_control.embedded import logs
+from callboard_control.embedded import cores, logs
 from callboard_control.embedded.announce import announce
 from callboard_control.embedded.compose import compose
 from callboard_control.embedded.folder import GatewayError, default_folder
@@ -56,6 +56,7 @@ def serve(
     """
     _refuse_public(host, any_host)
     os.umask(0o077)  # whatever anything in this process writes is this user's alone
+    cores.keep_to_one()
     gateway = composed(data or default_folder())
     logs.to_stderr()
     try:

@@ -89,6 +89,40 @@ async def test_a_start_that_is_cancelled_half_way_leaves_nothing(tmp_path):
     assert list(Path(tempfile.gettempdir()).glob("callboard-half-*")) == []
 
 
+async def test_a_start_that_is_cancelled_between_two_pipes_leaves_none_open(tmp_path):
+    """An open one is a ResourceWarning, which is an error here."""
+    import gc
+
+    from callboard_adapters.process.child import Child
+
+    class Deaf:
+        def stdout_data(self, data): ...
+        def stdout_ended(self): ...
+        def stderr_data(self, data): ...
+        def exited(self): ...
+
+    for steps in range(12):
+        start = asyncio.create_task(
+            Child.start(["/bin/sleep", "60"], env={}, cwd=str(tmp_path), stdin=True, listener=Deaf())
+        )
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        start.cancel()
+        try:
+            child = await start
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            gc.collect()
+            continue
+        child.signal_group(signal.SIGKILL)
+        await child.exited.wait()
+        child.close()
+        assert steps > 2, "no start was cancelled half-way"
+        break
+    else:
+        raise AssertionError("no start ever came to its end")
+
+
 def test_a_run_that_never_was_costs_nothing_and_hits_nobody():
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     try:

@@ -81,6 +81,13 @@ def test_first_start_prints_how_to_log_in_and_a_later_one_does_so_only_while_nob
         assert "login" not in end(process)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not let a process choose its cores")
+def test_a_gateway_keeps_to_one_of_the_cores_it_was_given(tmp_path: Path) -> None:
+    with up(tmp_path / "data") as (process, _, _):
+        [core] = os.sched_getaffinity(process.pid)
+        assert core in os.sched_getaffinity(0)
+
+
 def test_nothing_on_disk_is_readable_by_others(tmp_path: Path) -> None:
     data = tmp_path / "made" / "by it"
     os.umask(0o022)

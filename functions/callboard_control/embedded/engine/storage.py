@@ -7,10 +7,6 @@ behind.
 Group commit: a writer joins a queue. Whoever finds no leader leads: it takes the queue, runs every waiting piece of
 work in one SQLite transaction and commits once; while it waits for the disk (without the GIL) the next batch gathers.
 Before it answers its batch it hands the lead to the first of those.
-
-Whatever waits here, for the lead, for the writer or for the disk, gives up the turn (`embedded.turn`): so nobody holds
-the turn while waiting for one who wants it. Only where another process is writing is it kept, for as long as others
-have patience.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from callboard_control.embedded import turn
 from callboard_control.embedded.engine.errors import EngineError, StorageError
 
 MEMORY = ":memory:"
@@ -118,9 +113,8 @@ class Storage:
     @contextlib.contextmanager
     def read(self, *, snapshot: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection that sees what is committed; with `snapshot` all its statements see the same state."""
-        turn.pause()
         if self._memory:
-            with self._noticed(), self._exclusive(), _translated(self._path):
+            with self._noticed(), self._writing, _translated(self._path):
                 self._check_open()
                 yield self._writer
             return
@@ -144,8 +138,7 @@ class Storage:
             self._led = True
         if not leads:
             try:
-                with turn.waiting():
-                    waiting.turn.acquire()
+                waiting.turn.acquire()
             except BaseException:  # an interrupt while waiting: nobody may wait for this thread to lead
                 self._leave(waiting)
                 raise
@@ -158,7 +151,7 @@ class Storage:
     @contextlib.contextmanager
     def rewound(self, undo: Callable[[], Sequence[Statement]]) -> Iterator[sqlite3.Connection]:
         """The state with `undo` applied, forgotten afterwards: how index lag is played. No write happens meanwhile."""
-        with self._exclusive(), _translated(self._path):
+        with self._writing, _translated(self._path):
             self._check_open()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -204,7 +197,7 @@ class Storage:
                     self._hand_on()
 
     def _commit(self, batch: list[_Waiting]) -> None:
-        with self._exclusive():
+        with self._writing:
             notes: list[Any] = []
             try:
                 with _translated(self._path):
@@ -212,8 +205,7 @@ class Storage:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for waiting in batch:
                         self._run(waiting, notes)
-                    with turn.waiting():
-                        self._writer.execute("COMMIT")
+                    self._writer.execute("COMMIT")
             except EngineError as error:
                 for waiting in batch:
                     waiting.error = waiting.error or error
@@ -238,17 +230,6 @@ class Storage:
         waiting.answer = plan.answer
         if plan.note is not None:
             notes.append(plan.note)
-
-    @contextlib.contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """The writer connection is this thread's alone."""
-        if not self._writing.acquire(blocking=False):
-            with turn.waiting():
-                self._writing.acquire()
-        try:
-            yield
-        finally:
-            self._writing.release()
 
     @contextlib.contextmanager
     def _noticed(self) -> Iterator[None]:
