@@ -70,7 +70,7 @@ class Backend:
         try:
             notices = await session.prepare()
             await session.start([*map(_dropped, prefix.dropped), *notices])
-        except BaseException as error:
+        except BaseException as error:  # a cancel too: the files written for the run must not outlive it
             plan.written.undo()
             if isinstance(error, OSError | ValueError):
                 raise spawn_error(self.capabilities.name, executable, error) from error

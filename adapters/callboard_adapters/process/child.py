@@ -106,8 +106,7 @@ class Child:
         child._watch_exit()
         try:
             await child._connect()
-        except BaseException:
-            # Cancelled, or no file descriptor left: nobody else knows of this process yet.
+        except BaseException:  # cancelled, or no file descriptor left: nobody else knows of this process yet
             child.signal_group(signal.SIGKILL)
             child.close()
             child._close_unconnected()

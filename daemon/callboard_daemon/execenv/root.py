@@ -80,7 +80,7 @@ def open_root(workspaces_root: Path, task: ClaimedTask, *, patience: float = 15.
         shutil.rmtree(root.tmp, ignore_errors=True)
         root.tmp.mkdir(mode=PRIVATE_DIR)
         write_atomic(root.path / _PROVENANCE, json.dumps(_provenance(task)).encode(), mode=0o644)
-    except BaseException:
+    except BaseException:  # an interrupt too: the folder must not stay locked
         root.release()
         raise
     return root
@@ -114,7 +114,7 @@ def _own(path: Path, task_id: str, patience: float) -> EnvRoot:
         for entry in others:
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
         write_atomic(path / _OWNER, task_id.encode(), mode=0o644)
-    except BaseException:
+    except BaseException:  # an interrupt too: the folder must not stay locked
         root.release()
         raise
     return root

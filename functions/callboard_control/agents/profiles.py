@@ -85,16 +85,8 @@ def _rewrite(person: Person, action: str, key: str, changed: Any) -> Profiles:
 
 
 def _refuse_in_use(workspace_id: str, key: str) -> None:
-    holders: list[AgentItem] = []
-    cursor = None
-    while True:
-        page = table.rows(
-            A, keys.workspace(workspace_id), A.sk.startswith("AG#"), limit=100, cursor=cursor, consistent=True
-        )
-        holders += [agent for agent in page.items if agent.model_profile == key]
-        cursor = page.cursor
-        if cursor is None:
-            break
+    agents = table.every(A, keys.workspace(workspace_id), A.sk.startswith("AG#"), consistent=True)
+    holders = [agent for agent in agents if agent.model_profile == key]
     if holders:
         raise Conflict(
             f"{len(holders)} agents use the profile {key!r}; give them another one first.",

@@ -53,14 +53,8 @@ class LocalSecrets:
             raise SecretsUnavailable("the table did not answer") from e
 
     def forget(self, agent_id: str) -> None:
-        cursor = None
-        while True:
-            page = table.rows(SecretItem, f"SC#{agent_id}", limit=50, cursor=cursor, consistent=True)
-            for item in page.items:
-                table.delete(SecretItem(item.pk, item.sk))
-            cursor = page.cursor
-            if cursor is None:
-                return
+        for item in table.every(SecretItem, f"SC#{agent_id}", page=50, consistent=True):
+            table.delete(SecretItem(item.pk, item.sk))
 
 
 def _bound(agent_id: str, version: str) -> bytes:

@@ -96,15 +96,7 @@ def take_away(person: Person, runtime: RuntimeItem) -> None:
 
 
 def _agents(workspace_id: str) -> Iterator[AgentItem]:
-    cursor = None
-    while True:
-        page = table.rows(
-            A, keys.workspace(workspace_id), A.sk.startswith("AG#"), limit=500, cursor=cursor, consistent=True
-        )
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
+    return table.every(A, keys.workspace(workspace_id), A.sk.startswith("AG#"), consistent=True)
 
 
 def _holding(workspace_id: str, doomed: list[RuntimeItem]) -> list[AgentItem]:
@@ -188,15 +180,8 @@ def _cancel_all(person: Person, runtime: RuntimeItem, agents: list[AgentItem]) -
 
 
 def _rows(partition: str, agents: set[str]) -> Iterator[str]:
-    cursor = None
-    while True:
-        page = table.rows(T.ready_index, partition, limit=500, cursor=cursor)
-        for row in map(ready_row, page.items):
-            if row.agent_id in agents:
-                yield row.task_id
-        cursor = page.cursor
-        if cursor is None:
-            return
+    rows = map(ready_row, table.every(T.ready_index, partition))
+    return (row.task_id for row in rows if row.agent_id in agents)
 
 
 def _delete(person: Person, runtime: RuntimeItem, machine: DaemonItem | None) -> None:

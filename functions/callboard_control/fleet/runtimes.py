@@ -71,15 +71,7 @@ def is_online(item: RuntimeItem, daemon: DaemonItem | None) -> bool:
 
 def every(workspace_id: str) -> Iterator[RuntimeItem]:
     """All runtimes of the workspace, read consistently, page by page."""
-    cursor = None
-    while True:
-        page = table.rows(
-            R, keys.workspace(workspace_id), R.sk.startswith("RT#"), limit=PAGE, cursor=cursor, consistent=True
-        )
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
+    return table.every(R, keys.workspace(workspace_id), R.sk.startswith("RT#"), page=PAGE, consistent=True)
 
 
 def _machines(items: list[RuntimeItem], *, consistent: bool = True) -> dict[str, DaemonItem]:

@@ -86,14 +86,8 @@ def _read(
 def _reports(runtime_id: str, first: date, last: date) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
     """(claimed at, rows) of the reports of the days `first` to `last`, newest first."""
     between = UsageItem.sk.between(f"{keys.stamp(_ms(first))}#", f"{keys.stamp(_ms(last + timedelta(days=1)))}#")
-    cursor = None
-    while True:
-        page = table.rows(UsageItem, keys.usage_of(runtime_id), between, limit=500, cursor=cursor, forward=False)
-        for item in page.items:
-            yield datetime.fromtimestamp(int(item.sk.partition("#")[0]) / 1000, UTC), item.rows
-        cursor = page.cursor
-        if cursor is None:
-            return
+    for item in table.every(UsageItem, keys.usage_of(runtime_id), between, forward=False):
+        yield datetime.fromtimestamp(int(item.sk.partition("#")[0]) / 1000, UTC), item.rows
 
 
 def _ms(day: date) -> int:

@@ -82,12 +82,4 @@ def _hand_over(person: Person, agent: AgentItem, user_id: str, heir: str) -> Non
 
 
 def _agents(workspace_id: str) -> Iterator[AgentItem]:
-    cursor = None
-    while True:
-        page = table.rows(
-            A, keys.workspace(workspace_id), A.sk.startswith("AG#"), limit=100, cursor=cursor, consistent=True
-        )
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
+    return table.every(A, keys.workspace(workspace_id), A.sk.startswith("AG#"), consistent=True)

@@ -158,17 +158,10 @@ def find_member(person: Person, user_id: str) -> MemberItem:
 
 def another_owner(person: Person, user_id: str) -> str:
     """The id of an owner other than `user_id`. Raises `Conflict` ``last_owner``."""
-    cursor = None
-    while True:
-        page = table.rows(
-            M, keys.workspace(person.workspace_id), M.sk.startswith("ME#"), limit=100, cursor=cursor, consistent=True
-        )
-        for other in page.items:
-            if other.role == "owner" and other.user_id != user_id:
-                return str(other.user_id)
-        cursor = page.cursor
-        if cursor is None:
-            raise Conflict("A workspace keeps one owner; make somebody else an owner first.", code="last_owner")
+    for other in table.every(M, keys.workspace(person.workspace_id), M.sk.startswith("ME#"), page=100, consistent=True):
+        if other.role == "owner" and other.user_id != user_id:
+            return str(other.user_id)
+    raise Conflict("A workspace keeps one owner; make somebody else an owner first.", code="last_owner")
 
 
 def refuse_no_admin(person: Person) -> None:

@@ -10,7 +10,7 @@ import base64
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
@@ -220,6 +220,25 @@ def rows(
         items = list(found)
         more = found.last_evaluated_key
     return Rows(items, _write_cursor(more) if more else None)
+
+
+def every(
+    source: type[Item] | Any,
+    hash_key: str,
+    condition: Condition | None = None,
+    *,
+    page: int = 500,
+    forward: bool = True,
+    consistent: bool = False,
+) -> Iterator[Any]:
+    """All items of a partition of a model or an index, read `page` at a time as they are asked for."""
+    cursor = None
+    while True:
+        found = rows(source, hash_key, condition, limit=page, cursor=cursor, forward=forward, consistent=consistent)
+        yield from found.items
+        cursor = found.cursor
+        if cursor is None:
+            return
 
 
 def _write_cursor(key: dict[str, Any]) -> str:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-from pynamodb.expressions.condition import Condition
 
 from callboard_control.actor import Person, TaskAgent
 from callboard_control.errors import Forbidden, NotFound
@@ -185,22 +181,12 @@ def active_ids(agent: AgentItem) -> list[str]:
     of the workspace: it may have worked at another when a task was made."""
     held = table.get(SlotItem, f"AG#{agent.id}", "SLOT")
     ids = sorted(held.running or ()) if held else []
-    runtimes = _pages(RuntimeItem, keys.workspace(agent.workspace_id), RuntimeItem.sk.startswith("RT#"))
+    runtimes = table.every(RuntimeItem, keys.workspace(agent.workspace_id), RuntimeItem.sk.startswith("RT#"))
     queues = [keys.ready_of(runtime.id) for runtime in runtimes]
     for partition in [*queues, keys.deferred_of(agent.id)]:
-        rows = map(ready_row, _pages(TaskItem.ready_index, partition))
+        rows = map(ready_row, table.every(TaskItem.ready_index, partition))
         ids += [row.task_id for row in rows if row.agent_id == agent.id]
     return ids
-
-
-def _pages(source: Any, partition: str, condition: Condition | None = None) -> Iterator[Any]:
-    cursor = None
-    while True:
-        page = table.rows(source, partition, condition, limit=500, cursor=cursor)
-        yield from page.items
-        cursor = page.cursor
-        if cursor is None:
-            return
 
 
 def cancel(person: Person, task_id: str) -> TaskView:

@@ -53,16 +53,8 @@ def _hidden(viewer: Person | TaskAgent, agent_ids: set[str]) -> set[str]:
 
 
 def _runtimes(workspace_id: str) -> list[str]:
-    ids: list[str] = []
-    cursor = None
-    while True:
-        page = table.rows(
-            RuntimeItem, keys.workspace(workspace_id), RuntimeItem.sk.startswith("RT#"), limit=500, cursor=cursor
-        )
-        ids += [r.id for r in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            return ids
+    found = table.every(RuntimeItem, keys.workspace(workspace_id), RuntimeItem.sk.startswith("RT#"))
+    return [runtime.id for runtime in found]
 
 
 # ── doctor ───────────────────────────────────────────────────────────────────
@@ -107,11 +99,4 @@ def _picture(workspace_id: str, ids: list[str]) -> list[Any]:
 
 def _packs(task: TaskItem) -> list[Any]:
     condition = MessagePack.sk.startswith(f"M#{int(task.fence):06d}#")
-    found: list[Any] = []
-    cursor = None
-    while True:
-        page = table.rows(MessagePack, keys.task(task.id), condition, limit=100, cursor=cursor, consistent=True)
-        found += page.items
-        cursor = page.cursor
-        if cursor is None:
-            return found
+    return list(table.every(MessagePack, keys.task(task.id), condition, page=100, consistent=True))

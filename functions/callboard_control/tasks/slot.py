@@ -54,33 +54,16 @@ def forget(found: SlotItem) -> None:
 def busy_slots(daemon_record: str) -> list[SlotItem]:
     """The slots of agents that may have tasks in flight on this daemon: found by the index, read from the table. One is
     found by the machine it was claimed for last: an agent that moves is not found by its old machine any more."""
-    agents: list[str] = []
-    cursor = None
-    while True:
-        page = table.rows(SlotItem.list_index, keys.busy_of(daemon_record), limit=100, cursor=cursor)
-        agents += [row.gsk for row in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            return table.get_many(SlotItem, [(f"AG#{agent}", "SLOT") for agent in agents])
+    busy = table.every(SlotItem.list_index, keys.busy_of(daemon_record), page=100)
+    return table.get_many(SlotItem, [(f"AG#{row.gsk}", "SLOT") for row in busy])
 
 
 def slots_of(workspace_id: str) -> list[SlotItem]:
     """The slots of all its agents, found by their names: for what must not miss one, and happens seldom."""
-    agents: list[str] = []
-    cursor = None
-    while True:
-        page = table.rows(
-            AgentNameItem,
-            keys.workspace(workspace_id),
-            AgentNameItem.sk.startswith("AN#"),
-            limit=500,
-            cursor=cursor,
-            consistent=True,
-        )
-        agents += [row.agent_id for row in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            return table.get_many(SlotItem, [(f"AG#{agent}", "SLOT") for agent in agents])
+    names = table.every(
+        AgentNameItem, keys.workspace(workspace_id), AgentNameItem.sk.startswith("AN#"), consistent=True
+    )
+    return table.get_many(SlotItem, [(f"AG#{name.agent_id}", "SLOT") for name in names])
 
 
 def held_tasks(slots: Iterable[SlotItem]) -> list[TaskItem]:
