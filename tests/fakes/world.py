@@ -28,17 +28,19 @@ class World:
             first = {"secret": secret.strip(), "name": "Ann", "workspace": "home"}
             self.person = str(self.call("POST", "/api/bootstrap", "", first)["token"])
         self.workspace_id: str = self.call("GET", "/api/me", self.person)["workspace_id"]
+        self.provider, self.max_concurrent_tasks = provider, max_concurrent_tasks
+        self.join("scout")
+
+    def join(self, agent: str) -> None:
+        """Register another machine, with an agent called `agent` on it: it is this world's from now on."""
         self.daemon_id = f"daemon-{uuid.uuid4()}"
-        registered = self.call(
-            "POST",
-            "/api/daemon/register",
-            self.person,
-            {"daemon_id": self.daemon_id, "device_name": "box", "runtimes": [{"name": provider, "type": provider}]},
-        )
+        runtime = {"name": self.provider, "type": self.provider}
+        machine = {"daemon_id": self.daemon_id, "device_name": "box", "runtimes": [runtime]}
+        registered = self.call("POST", "/api/daemon/register", self.person, machine)
         self.daemon: str = registered["daemon_token"]
         self.runtime_id: str = registered["runtimes"][0]["id"]
-        agent = {"name": "scout", "runtime_id": self.runtime_id, "max_concurrent_tasks": max_concurrent_tasks}
-        self.agent_id: str = self.call("POST", "/api/agents", self.person, agent)["id"]
+        wanted = {"name": agent, "runtime_id": self.runtime_id, "max_concurrent_tasks": self.max_concurrent_tasks}
+        self.agent_id: str = self.call("POST", "/api/agents", self.person, wanted)["id"]
 
     def __enter__(self) -> Self:
         return self
@@ -46,10 +48,10 @@ class World:
     def __exit__(self, *_: object) -> None:
         self.http.close()
 
-    def again(self, transport: httpx.BaseTransport | None = None) -> World:
-        """The same world through a connection of its own, for another thread."""
+    def again(self, http: Any) -> World:
+        """The same world through `http`, a client of its own, for another thread."""
         other = copy.copy(self)
-        other.http = httpx.Client(base_url=self.http.base_url, timeout=40, transport=transport)
+        other.http = http
         return other
 
     def call(self, method: str, path: str, token: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

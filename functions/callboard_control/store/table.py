@@ -91,9 +91,7 @@ def transact(writes: Sequence[Write]) -> None:
     interfering. One request token covers all retries: an answer lost after the effect is not taken for a refusal.
     """
     token = uuid.uuid4().hex
-    for attempt in _patiently():
-        with attempt:
-            _commit(writes, token)
+    _patiently(lambda: _commit(writes, token))
 
 
 def _commit(writes: Sequence[Write], token: str) -> None:
@@ -130,23 +128,17 @@ def refuse_oversized(item: Item, what: str) -> None:
 
 
 def put(item: Item, condition: Condition | None = None) -> None:
-    for attempt in _patiently():
-        with attempt, mapped():
-            item.save(condition=condition)
+    _patiently(lambda: _mapped(item.save, condition=condition))
 
 
 def update(item: M, actions: Sequence[Action], condition: Condition | None = None) -> M:
     """Apply `actions` and return the item as it is afterwards."""
-    for attempt in _patiently():
-        with attempt, mapped():
-            item.update(actions=list(actions), condition=condition)
+    _patiently(lambda: _mapped(item.update, actions=list(actions), condition=condition))
     return item
 
 
 def delete(item: Item, condition: Condition | None = None) -> None:
-    for attempt in _patiently():
-        with attempt, mapped():
-            item.delete(condition=condition)
+    _patiently(lambda: _mapped(item.delete, condition=condition))
 
 
 def get(model: type[M], pk: str, sk: str, *, consistent: bool = True) -> M | None:
@@ -261,18 +253,20 @@ def _read_cursor(cursor: str | None, hash_key: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", key)
 
 
-def _patiently() -> Iterable[Any]:
-    """Try again while others interfere: a conflicting transaction is over in milliseconds, a throttle in tens."""
-    return Retrying(
-        retry=retry_if_exception_type(Contended),
-        stop=stop_after_attempt(CONTENTION_TRIES),
-        wait=_wait,
-        sleep=lambda seconds: _sleep(seconds),
-        reraise=True,
-    )
+def _mapped(call: Callable[..., Any], **arguments: Any) -> None:
+    with mapped():
+        call(**arguments)
 
 
-_wait = wait_random_exponential(multiplier=0.01, max=0.5)
+_patiently = Retrying(
+    retry=retry_if_exception_type(Contended),
+    stop=stop_after_attempt(CONTENTION_TRIES),
+    wait=wait_random_exponential(multiplier=0.01, max=0.5),
+    sleep=lambda seconds: _sleep(seconds),
+    reraise=True,
+)
+"""Call it with a write; tried again while others interfere. A conflicting transaction is over in milliseconds, a
+throttle in tens."""
 _sleep: Callable[[float], None] = time.sleep
 
 

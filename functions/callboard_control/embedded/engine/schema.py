@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from callboard_control.embedded.engine import params
@@ -52,18 +52,16 @@ class Table:
     indexes: tuple[Index, ...]
     ttl: str | None
     created: float
+    # Worked out once: every request asks for them several times.
+    rows: str = field(init=False)
+    keys: tuple[KeyPart, ...] = field(init=False)
+    key_names: tuple[str, ...] = field(init=False)
 
-    @property
-    def rows(self) -> str:
-        return f"t{self.id}"
-
-    @property
-    def keys(self) -> tuple[KeyPart, ...]:
-        return (self.hash,) if self.range is None else (self.hash, self.range)
-
-    @property
-    def key_names(self) -> tuple[str, ...]:
-        return tuple(part.name for part in self.keys)
+    def __post_init__(self) -> None:
+        keys = (self.hash,) if self.range is None else (self.hash, self.range)
+        object.__setattr__(self, "rows", f"t{self.id}")
+        object.__setattr__(self, "keys", keys)
+        object.__setattr__(self, "key_names", tuple(part.name for part in keys))
 
     def index(self, name: str) -> Index:
         """The index called `name`; raises ValidationException."""

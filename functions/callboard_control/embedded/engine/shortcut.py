@@ -97,7 +97,8 @@ def _sent(value: Any) -> Any:
     """The request as botocore would have sent it: bytes as base64, the rest as it is."""
     kind = type(value)
     if kind is dict:
-        return {name: _sent(element) for name, element in value.items()}
+        # Most of a request is text: it is spared the call.
+        return {name: element if type(element) is str else _sent(element) for name, element in value.items()}
     if kind is list:
         return [_sent(element) for element in value]
     return base64.b64encode(value).decode() if kind is bytes else value
