@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from callboard_wire.bodies import Body, Id, Name
+from callboard_wire.runtime_config import RuntimeConfig
+from callboard_wire.skills import MAX_SKILLS
 
 MAX_ARGS = 1000
 ProfileKey = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
@@ -25,7 +27,8 @@ class InvocationTarget(Body):
 
 class CreateAgentRequest(Body):
     """`permission_mode` decides; without it the older `visibility` does (`workspace` is `public_to` everybody).
-    `custom_env` is known here only to be refused: it has its own endpoint."""
+    `skill_ids` are skills of the workspace, in the order wanted. `custom_env` is known here only to be refused: it has
+    its own endpoint."""
 
     name: Name
     runtime_id: Id | None = None
@@ -38,17 +41,20 @@ class CreateAgentRequest(Body):
     model_profile: str | None = Field(None, max_length=64)
     custom_args: list[Arg] = Field(default_factory=list, max_length=MAX_ARGS)
     mcp_config: dict[str, Any] | None = None
+    runtime_config: RuntimeConfig | None = None
     max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
     max_turns: int | None = Field(None, ge=1, le=10_000)
     permission_mode: PermissionMode | None = None
     visibility: LegacyVisibility | None = None
     invocation_targets: list[InvocationTarget] | None = Field(None, max_length=200)
+    skill_ids: list[Id] = Field(default_factory=list, max_length=MAX_SKILLS)
     custom_env: Any = None
 
 
 class UpdateAgentRequest(Body):
     """Fields that are absent stay; null clears, and so does an empty text. ``***`` inside `mcp_config` keeps what is
-    stored there. `custom_env` is known here only to be refused: it has its own endpoint."""
+    stored there, and so does ``***`` as the token in `runtime_config`. `custom_env` is known here only to be refused:
+    it has its own endpoint."""
 
     name: Name | None = None
     runtime_id: Id | None = None
@@ -60,6 +66,7 @@ class UpdateAgentRequest(Body):
     model_profile: str | None = Field(None, max_length=64)
     custom_args: list[Arg] | None = Field(None, max_length=MAX_ARGS)
     mcp_config: dict[str, Any] | None = None
+    runtime_config: RuntimeConfig | None = None
     max_concurrent_tasks: int | None = Field(None, ge=1, le=50)
     max_turns: int | None = Field(None, ge=1, le=10_000)
     permission_mode: PermissionMode | None = None
@@ -97,8 +104,15 @@ class Readiness(Body):
     reasons: list[ReadinessReason] = Field(default_factory=list)
 
 
+class AgentSkill(Body):
+    id: str
+    name: str
+    description: str = ""
+
+
 class AgentView(Body):
-    """`mcp_config_redacted`: there is one, and it is not shown to this caller."""
+    """`mcp_config_redacted`: there is one, and it is not shown to this caller. The gateway's token in `runtime_config`
+    is ``***`` to everybody. `skills` are in the agent's order."""
 
     id: str
     workspace_id: str
@@ -115,6 +129,7 @@ class AgentView(Body):
     custom_args: list[str] = Field(default_factory=list)
     mcp_config: dict[str, Any] | None = None
     mcp_config_redacted: bool = False
+    runtime_config: dict[str, Any] = Field(default_factory=dict)
     max_concurrent_tasks: int = 6
     max_turns: int | None = None
     has_custom_env: bool = False
@@ -123,6 +138,7 @@ class AgentView(Body):
     permission_mode: PermissionMode = "private"
     visibility: LegacyVisibility = "private"
     invocation_targets: list[InvocationTarget] = Field(default_factory=list)
+    skills: list[AgentSkill] = Field(default_factory=list)
     status: str = "idle"
     readiness: Readiness = Field(default_factory=Readiness)
     archived: bool = False

@@ -145,7 +145,8 @@ class ClaimRequest(Body):
 
 
 class AgentSpec(Body):
-    """The agent as it is now (not as it was when the task was made). `custom_env` travels only here."""
+    """The agent as it is now (not as it was when the task was made). `custom_env`, and the gateway's token in
+    `runtime_config`, travel only here."""
 
     id: str
     name: str
@@ -156,7 +157,7 @@ class AgentSpec(Body):
     custom_env: dict[str, str] = Field(default_factory=dict)
     custom_args: list[str] = Field(default_factory=list)
     mcp_config: dict[str, Any] | None = None
-    runtime_config: dict[str, Any] | None = None
+    runtime_config: dict[str, Any] | None = Field(None, exclude_if=lambda config: not config)
     skills: list[dict[str, Any]] = Field(default_factory=list)
     skill_refs: list[dict[str, Any]] = Field(default_factory=list)
     disabled_runtime_skills: list[str] = Field(default_factory=list)

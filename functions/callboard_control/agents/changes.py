@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.agents import invitations, settings, teammates
+from callboard_control.agents import gateway, invitations, settings, teammates
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest
 from callboard_control.fleet import runtimes
 from callboard_control.identity import audit
@@ -23,18 +24,24 @@ A, N, S, W = AgentItem, AgentNameItem, SlotItem, WorkspaceItem
 
 def update(person: Person, agent: AgentItem, request: UpdateAgentRequest) -> AgentItem:
     """Apply the fields that were sent. Who may: the agent's owner, an owner or admin; who may use it is for its owner
-    alone to say.
+    alone to say. A gateway's token is in the secret store before the agent is changed.
 
     Another runtime is checked like a new agent's, clears a model known to be another provider's, and is refused while
-    a thinking level or service tier that it does not know stays. Raises `Forbidden`, `InvalidRequest`, `Conflict`
-    ``name_taken`` or ``contended``.
+    a thinking level or service tier that it does not know stays. Raises `Forbidden`, `InvalidRequest`, `Unavailable`,
+    `Conflict` ``name_taken`` or ``contended``.
     """
     _may(person, agent)
     settings.refuse_env(request)
-    changes = _changes(person, agent, settings.cleaned(request.model_dump(exclude_unset=True)))
+    sent, token = request.model_dump(exclude_unset=True), None
+    if gateway.CONFIG in sent:
+        reached, token = gateway.taken_apart(request.runtime_config)
+        sent |= reached
+    changes = _changes(person, agent, settings.cleaned(sent))
     if not changes:
         return agent
     table.refuse_oversized(A(**(agent.attribute_values | changes)), "The agent")
+    if token:
+        gateway.keep(agent.id, changes[gateway.VERSION], token)
     writes, positions = _writes(person, agent, changes)
     try:
         table.transact(writes)
@@ -54,9 +61,7 @@ def _writes(person: Person, agent: AgentItem, changes: dict[str, Any]) -> tuple[
         for name, value in changes.items()
     ]
     unchanged = A.name == agent.name
-    for name in (
-        ("runtime_id", "thinking_level", "service_tier", "model") if "runtime_id" in changes else ("runtime_id",)
-    ):
+    for name in _looked_at(changes):
         value = getattr(agent, name)
         unchanged &= getattr(A, name) == value if value is not None else getattr(A, name).does_not_exist()
     writes: list[table.Write] = [table.Update(A(agent.pk, agent.sk), actions, unchanged)]
@@ -70,8 +75,22 @@ def _writes(person: Person, agent: AgentItem, changes: dict[str, Any]) -> tuple[
     if changes.get("runtime_id"):
         positions["runtime"] = len(writes)
         writes.append(teammates.still_there(agent.workspace_id, changes["runtime_id"]))
-    writes.append(audit.put(person, "agent_updated", f"agent:{agent.id}", fields=sorted(changes)))
+    writes.append(audit.put(person, "agent_updated", f"agent:{agent.id}", fields=_fields(changes)))
     return writes, positions
+
+
+def _looked_at(changes: dict[str, Any]) -> Iterator[str]:
+    """What a change was made in view of."""
+    yield "runtime_id"
+    if "runtime_id" in changes:
+        yield from ("thinking_level", "service_tier", "model")
+    if gateway.CONFIG in changes and gateway.VERSION not in changes:
+        yield gateway.VERSION  # a token that stays must not be sent to a host that was meant for another
+
+
+def _fields(changes: dict[str, Any]) -> list[str]:
+    """What was changed, in the words of the API."""
+    return sorted("runtime_config.gateway.token" if name == gateway.VERSION else name for name in changes)
 
 
 def _changes(person: Person, agent: AgentItem, sent: dict[str, Any]) -> dict[str, Any]:

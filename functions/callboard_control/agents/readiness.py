@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from callboard_control import permissions
+from callboard_control.agents import gateway
 from callboard_control.fleet.runtimes import is_online
-from callboard_control.store import keys, table
+from callboard_control.store import bundles, keys, table
 from callboard_control.store.models import AgentItem, DaemonItem, MemberItem, RuntimeItem, SlotItem, WorkspaceItem
+from callboard_control.store.skill_items import SkillItem
 from callboard_control.tasks import model_choice
 from callboard_control.tasks.record import at
 from callboard_wire.agents import Readiness, ReadinessReason
@@ -26,17 +28,19 @@ BY_ITSELF = "It goes on by itself when the machine is back."
 
 @dataclass(slots=True)
 class Surroundings:
-    """What a page of agents is judged by. `owners` are those of the runtimes that are still members."""
+    """What a page of agents is judged by and shown with. `owners` are those of the runtimes that are still members;
+    `skills` those that any of the agents has."""
 
     workspace: WorkspaceItem | None = None
     slots: dict[str, SlotItem] = field(default_factory=dict)
     runtimes: dict[str, RuntimeItem] = field(default_factory=dict)
     daemons: dict[str, DaemonItem] = field(default_factory=dict)
     owners: frozenset[str] = frozenset()
+    skills: dict[str, SkillItem] = field(default_factory=dict)
 
 
 def around(workspace_id: str, agents: Iterable[AgentItem]) -> Surroundings:
-    """Read what the agents are judged by: five calls, however many agents."""
+    """Read what the agents are judged by: five calls, however many agents, and one more where any has skills."""
     agents, key = list(agents), keys.workspace(workspace_id)
     bound = {agent.runtime_id for agent in agents if agent.runtime_id}
     slots = table.get_many(SlotItem, [(f"AG#{agent.id}", "SLOT") for agent in agents], consistent=False)
@@ -44,12 +48,14 @@ def around(workspace_id: str, agents: Iterable[AgentItem]) -> Surroundings:
     daemons = table.get_many(DaemonItem, [(f"DM#{runtime.daemon}", "D") for runtime in runtimes], consistent=False)
     owners = {runtime.owner_id for runtime in runtimes if runtime.owner_id}
     members = table.get_many(MemberItem, [(key, f"ME#{owner}") for owner in owners], consistent=False)
+    given = dict.fromkeys(skill for agent in agents for skill in agent.skills or ())
     return Surroundings(
         workspace=table.get(WorkspaceItem, key, "W", consistent=False),
         slots={slot.pk.removeprefix("AG#"): slot for slot in slots},
         runtimes={runtime.id: runtime for runtime in runtimes},
         daemons={daemon.pk.removeprefix("DM#"): daemon for daemon in daemons},
         owners=frozenset(member.user_id for member in members),
+        skills={skill.id: skill for skill in bundles.skills_by_id(workspace_id, given)},
     )
 
 
@@ -161,6 +167,8 @@ def _configuration(agent: AgentItem, around: Surroundings) -> Iterator[Readiness
         )
     if agent.max_turns and known is not None and not known.turn_limit:
         yield _to_know("max_turns_ignored", f"The limit on turns has no effect: {provider} has none.", "")
+    if why := gateway.unread(agent):
+        yield _to_know("runtime_config_unread", why, "")
     yield from _model(agent, around, provider)
 
 

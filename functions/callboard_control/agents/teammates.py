@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callboard_control import ports
 from callboard_control.actor import Person
-from callboard_control.agents import invitations, settings
+from callboard_control.agents import gateway, invitations, settings, skill_choice
 from callboard_control.errors import Conflict, InvalidRequest, NotFound
 from callboard_control.fleet import runtimes
 from callboard_control.identity import audit
@@ -15,6 +15,8 @@ from callboard_control.tasks import model_choice
 from callboard_wire.agents import CreateAgentRequest
 
 DEFAULT_CONCURRENCY = 6
+NOT_KEPT = ("custom_env", "provider", "runtime_id", "skill_ids", gateway.CONFIG)
+"""Fields of a request that do not become an attribute as they are."""
 A, R = AgentItem, RuntimeItem
 
 
@@ -23,7 +25,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
     that fits).
 
     Raises `Conflict` ``name_taken`` (archived agents keep theirs), `Forbidden` for a runtime that is not theirs to use,
-    `InvalidRequest`.
+    `InvalidRequest`, `Unavailable` where a gateway's token cannot be kept.
     """
     settings.refuse_env(request)
     runtime = runtimes.find_runtime(
@@ -32,7 +34,7 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
         provider=request.provider and request.provider.lower(),
         usable_by=person,
     )
-    sent = settings.cleaned(request.model_dump(exclude={"custom_env", "provider", "runtime_id", *invitations.FIELDS}))
+    sent = settings.cleaned(request.model_dump(exclude={*NOT_KEPT, *invitations.FIELDS}))
     settings.refuse_unfit(sent, runtime.provider)
     model_choice.refuse_unknown(person.workspace_id, sent["model_profile"])
     asked = request.model_dump(include=set(invitations.FIELDS), exclude_unset=True)
@@ -42,6 +44,9 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
     sent["max_concurrent_tasks"] = request.max_concurrent_tasks or DEFAULT_CONCURRENCY
     sent["custom_args"] = request.custom_args or None
     sent["mcp_config"] = settings.restored(request.mcp_config, None)
+    sent["skills"] = [skill.id for skill in skill_choice.of(person.workspace_id, request.skill_ids)] or None
+    reached, token = gateway.taken_apart(request.runtime_config)
+    sent |= reached
     item: AgentItem = new(
         A,
         pk=keys.workspace(person.workspace_id),
@@ -55,8 +60,17 @@ def create(person: Person, request: CreateAgentRequest) -> AgentItem:
         **sent,
     )
     table.refuse_oversized(item, "The agent")
+    if token:
+        _keep_token(item, token)
     _write(person, item)
     return item
+
+
+def _keep_token(item: AgentItem, token: str) -> None:
+    """Not for an agent that will not be: nothing points to its secret, and nobody would ever delete it."""
+    if table.get(AgentNameItem, item.pk, f"AN#{keys.folded(item.name)}") is not None:
+        raise name_taken(item.name)
+    gateway.keep(item.id, str(item.gateway_token_version), token)
 
 
 def _write(person: Person, item: AgentItem) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from callboard_control.actor import Person, TaskAgent
-from callboard_control.agents import invitations, readiness, settings, teammates
+from callboard_control.agents import gateway, invitations, readiness, settings, teammates
 from callboard_control.permissions import may_change, may_see, refuse_hidden
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem
 from callboard_control.tasks.record import at
-from callboard_wire.agents import AgentView
+from callboard_wire.agents import AgentSkill, AgentView
 from callboard_wire.api import Page
 
 A = AgentItem
@@ -67,6 +67,7 @@ def view(item: AgentItem, viewer: Viewer, around: readiness.Surroundings) -> Age
         custom_args=list(item.custom_args or []),
         mcp_config=None if redacted else item.mcp_config,
         mcp_config_redacted=redacted,
+        runtime_config=gateway.shown(item),
         max_concurrent_tasks=int(item.max_concurrent_tasks),
         max_turns=int(item.max_turns) if item.max_turns else None,
         has_custom_env=bool(item.env_key_count),
@@ -75,6 +76,11 @@ def view(item: AgentItem, viewer: Viewer, around: readiness.Surroundings) -> Age
         permission_mode=invitation.mode,
         visibility=invitation.visibility,
         invocation_targets=invitations.shown(invitation, item.workspace_id),
+        skills=[
+            AgentSkill(id=skill.id, name=skill.name, description=skill.description)
+            for each in item.skills or ()
+            if (skill := around.skills.get(each)) is not None
+        ],
         status="working" if slot is not None and slot.running else "idle",
         readiness=readiness.of(item, around),
         archived=item.archived is not None,

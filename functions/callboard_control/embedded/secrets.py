@@ -1,6 +1,6 @@
-"""Agents' secret environments on one machine: AES-256-GCM under a key file, kept as items of the same table.
+"""Agents' secrets on one machine: AES-256-GCM under a key file, kept as items of the same table.
 
-The key file is 0600 beside the database; a copy of the database alone opens nothing. The agent and version are bound
+The key file is 0600 beside the database; a copy of the database alone opens nothing. The name and version are bound
 into each ciphertext, so one cannot be put in another's place.
 """
 
@@ -28,37 +28,37 @@ class LocalSecrets:
     def __init__(self, key_file: Path) -> None:
         self._cipher = AESGCM(_key(key_file))
 
-    def read(self, agent_id: str, version: str) -> dict[str, str]:
+    def read(self, name: str, version: str) -> dict[str, str]:
         try:
-            item = table.get(SecretItem, f"SC#{agent_id}", version)
+            item = table.get(SecretItem, f"SC#{name}", version)
         except StoreError as e:
             raise SecretsUnavailable("the table did not answer") from e
         if item is None:
             raise SecretsUnavailable("the version is not there")
         nonce, body = item.body[:NONCE_BYTES], item.body[NONCE_BYTES:]
         try:
-            found: dict[str, str] = json.loads(self._cipher.decrypt(nonce, body, _bound(agent_id, version)))
+            found: dict[str, str] = json.loads(self._cipher.decrypt(nonce, body, _bound(name, version)))
         except InvalidTag as e:
             raise SecretsUnavailable("it was encrypted under another key file") from e
         return found
 
-    def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
+    def write(self, name: str, version: str, values: dict[str, str]) -> None:
         nonce = os.urandom(NONCE_BYTES)
-        body = nonce + self._cipher.encrypt(nonce, json.dumps(values).encode(), _bound(agent_id, version))
+        body = nonce + self._cipher.encrypt(nonce, json.dumps(values).encode(), _bound(name, version))
         try:
-            table.put(SecretItem(f"SC#{agent_id}", version, body=body), SecretItem.pk.does_not_exist())
+            table.put(SecretItem(f"SC#{name}", version, body=body), SecretItem.pk.does_not_exist())
         except ConditionFailed:
             pass  # written before: a version never changes
         except StoreError as e:
             raise SecretsUnavailable("the table did not answer") from e
 
-    def forget(self, agent_id: str) -> None:
-        for item in table.every(SecretItem, f"SC#{agent_id}", page=50, consistent=True):
+    def forget(self, name: str) -> None:
+        for item in table.every(SecretItem, f"SC#{name}", page=50, consistent=True):
             table.delete(SecretItem(item.pk, item.sk))
 
 
-def _bound(agent_id: str, version: str) -> bytes:
-    return f"{agent_id}\x1f{version}".encode()
+def _bound(name: str, version: str) -> bytes:
+    return f"{name}\x1f{version}".encode()
 
 
 def _key(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""AWS Secrets Manager: one secret an agent that has one; its versions are ours by client request token."""
+"""AWS Secrets Manager: a secret for each that an agent has; its versions are ours by client request token."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ class SecretsManager:
         self._prefix = prefix or os.environ[PREFIX]
         self._cached = lru_cache(maxsize=CACHED)(self._fetch)
 
-    def read(self, agent_id: str, version: str) -> dict[str, str]:
-        return dict(self._cached(agent_id, version))
+    def read(self, name: str, version: str) -> dict[str, str]:
+        return dict(self._cached(name, version))
 
-    def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
+    def write(self, name: str, version: str, values: dict[str, str]) -> None:
         body = json.dumps(values)
         try:
             self._secrets().put_secret_value(
-                SecretId=self._prefix + agent_id, ClientRequestToken=version, SecretString=body
+                SecretId=self._prefix + name, ClientRequestToken=version, SecretString=body
             )
         except self._secrets().exceptions.ResourceNotFoundException:
-            self._create(agent_id, version, body)
+            self._create(name, version, body)
         except (BotoCoreError, ClientError) as e:
             raise SecretsUnavailable(_code(e)) from e
 
-    def _create(self, agent_id: str, version: str, body: str) -> None:
+    def _create(self, name: str, version: str, body: str) -> None:
         try:
-            self._secrets().create_secret(Name=self._prefix + agent_id, ClientRequestToken=version, SecretString=body)
+            self._secrets().create_secret(Name=self._prefix + name, ClientRequestToken=version, SecretString=body)
         except (BotoCoreError, ClientError) as e:
             raise SecretsUnavailable(_code(e)) from e
 
-    def forget(self, agent_id: str) -> None:
+    def forget(self, name: str) -> None:
         try:
-            self._secrets().delete_secret(SecretId=self._prefix + agent_id, RecoveryWindowInDays=7)
+            self._secrets().delete_secret(SecretId=self._prefix + name, RecoveryWindowInDays=7)
         except self._secrets().exceptions.ResourceNotFoundException:
             pass  # it never had one
         except (BotoCoreError, ClientError) as e:
             raise SecretsUnavailable(_code(e)) from e
         self._cached.cache_clear()
 
-    def _fetch(self, agent_id: str, version: str) -> dict[str, str]:
+    def _fetch(self, name: str, version: str) -> dict[str, str]:
         try:
-            answer = self._secrets().get_secret_value(SecretId=self._prefix + agent_id, VersionId=version)
+            answer = self._secrets().get_secret_value(SecretId=self._prefix + name, VersionId=version)
         except (BotoCoreError, ClientError) as e:
             raise SecretsUnavailable(_code(e)) from e
         found: dict[str, str] = json.loads(answer["SecretString"])

@@ -6,15 +6,14 @@ from collections.abc import Callable, Collection
 
 from callboard_control import permissions
 from callboard_control.actor import Person
-from callboard_control.agents import teammates
-from callboard_control.errors import Conflict, Forbidden, InvalidRequest
+from callboard_control.agents import skill_choice, teammates
+from callboard_control.errors import Conflict, Forbidden
 from callboard_control.identity import audit
 from callboard_control.skills import library
 from callboard_control.store import bundles, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem
-from callboard_control.store.skill_items import SkillItem
-from callboard_wire.skills import MAX_SKILLS, AgentSkills
+from callboard_wire.skills import AgentSkills
 
 A = AgentItem
 TRIES = 5
@@ -53,8 +52,7 @@ def _change(
         raise Forbidden("Only the agent's owner, or an owner or admin of the workspace, may change it.")
     for _ in range(TRIES):
         before = list(agent.skills or [])
-        found = bundles.skills_by_id(agent.workspace_id, dict.fromkeys(wanted(before)))
-        _refuse(found, named)
+        found = skill_choice.of(agent.workspace_id, wanted(before), named)
         after = [item.id for item in found]
         if after == before:
             return AgentSkills(skills=[library.summary(item) for item in found])
@@ -68,15 +66,3 @@ def _change(
             continue
         return AgentSkills(skills=[library.summary(item) for item in found])
     raise Conflict("Others keep changing this agent's skills; try again in a moment.", code="contended")
-
-
-def _refuse(found: list[SkillItem], named: Collection[str]) -> None:
-    unknown = sorted(set(named) - {item.id for item in found})
-    if unknown:
-        raise InvalidRequest(
-            f"There is no skill {', '.join(map(repr, unknown))} here.", code="skill_not_found", skill_ids=unknown
-        )
-    if len(found) > MAX_SKILLS:
-        raise InvalidRequest(
-            f"An agent may have {MAX_SKILLS} skills; these are {len(found)}.", code="too_many_skills", limit=MAX_SKILLS
-        )

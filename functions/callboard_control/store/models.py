@@ -18,7 +18,7 @@
     text       TK#<task>      B#<name>#<part>
     receipt    TK#<task>      J               (a wish with a key of its own that joined another task)
     pending    PN#<issue>     <agent>
-    secret     SC#<agent>     <version>     (one machine only)
+    secret     SC#<name>      <version>     (one machine only)
     conversation CV#<agent>   <lane>
     slot       AG#<agent>     SLOT          BUSY#<daemon> / <agent>   (while it may hold tasks)
     system     SYS            <what>
@@ -167,6 +167,8 @@ class AgentItem(Item):
     model_profile = UnicodeAttribute(attr_name="mp", null=True)
     custom_args: ListAttribute[str] = ListAttribute(attr_name="ca", null=True)
     mcp_config: JSONAttribute = JSONAttribute(attr_name="mc", null=True)
+    runtime_config: JSONAttribute = JSONAttribute(attr_name="rc", null=True)  # without the gateway's token
+    gateway_token_version = UnicodeAttribute(attr_name="gv", null=True)
     max_concurrent_tasks = NumberAttribute(attr_name="mx")
     max_turns = NumberAttribute(attr_name="mt", null=True)
     env_version = UnicodeAttribute(attr_name="ev", null=True)
@@ -180,7 +182,7 @@ class AgentItem(Item):
 
 
 class SecretItem(Item):
-    """One version of an agent's secret environment, encrypted (one machine only; on AWS it is in Secrets Manager)."""
+    """One version of an agent's secret, encrypted (one machine only; on AWS it is in Secrets Manager)."""
 
     body = BinaryAttribute(attr_name="b", legacy_encoding=False)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callboard_control import ports
+from callboard_control.ports.secrets import gateway_token_of
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, WorkspaceItem
 from callboard_control.tasks import conversation, model_choice, record
@@ -74,12 +75,21 @@ def payload(claim: Claim, provider: str, skills: SkillsTold) -> ClaimedTask:
             custom_env=ports.current().secrets.read(agent.id, agent.env_version) if agent.env_version else {},
             custom_args=list(agent.custom_args or []),
             mcp_config=agent.mcp_config,
+            runtime_config=_runtime_config(agent),
             max_turns=chosen.choice.max_turns,
             max_tokens=chosen.choice.max_tokens,
             **_skills(agent, skills),
         ),
         auth_token=claim.token,
     )
+
+
+def _runtime_config(agent: AgentItem) -> dict[str, Any]:
+    config: dict[str, Any] = dict(agent.runtime_config or {})
+    if agent.gateway_token_version:
+        secret = ports.current().secrets.read(gateway_token_of(agent.id), agent.gateway_token_version)
+        config["gateway"] = {**config.get("gateway", {}), **secret}
+    return config
 
 
 def _skills(agent: AgentItem, told: SkillsTold) -> dict[str, list[dict[str, Any]]]:

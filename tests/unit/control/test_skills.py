@@ -390,3 +390,32 @@ def test_tasks_of_one_agent_in_one_answer_are_each_told_of_its_skills(world: Wor
     body = {"daemon_id": machine.daemon_id, "runtime_ids": [machine.runtime_id], "max_tasks": 3}
     tasks = world.ok("POST", "/api/daemon/tasks/claim", body, machine.token, headers=BY_NAME)["tasks"]
     assert [[ref["name"] for ref in task["agent"]["skill_refs"]] for task in tasks] == [["review"]] * 3
+
+
+# ── from the start ───────────────────────────────────────────────────────────
+
+
+def test_a_new_agent_has_the_skills_it_was_made_with_in_their_order(world: World, machine: Machine) -> None:
+    review, release = make(world, "review"), make(world, "release")
+    wanted = [release["id"], review["id"], release["id"]]
+    made = world.agent("bob", machine, skill_ids=wanted)
+    own = [{"id": s["id"], "name": s["name"], "description": s["description"]} for s in (release, review)]
+    assert made["skills"] == own
+    assert [s["id"] for s in world.ok("GET", "/api/agents/bob/skills")["skills"]] == wanted[:2]
+    changed = world.ok("PATCH", f"/api/agents/{made['id']}", {"description": "d"})
+    assert changed["skills"] == own, "an answer without them reads as if they had been taken away"
+    listed = {a["name"]: [s["name"] for s in a["skills"]] for a in world.ok("GET", "/api/agents")["items"]}
+    assert listed == {"ada": [], "bob": ["release", "review"]}
+    world.ok("DELETE", f"/api/skills/{release['id']}")
+    assert [s["name"] for s in world.ok("GET", "/api/agents/bob")["skills"]] == ["review"]
+
+
+def test_a_new_agent_gets_no_skill_that_is_not_the_workspaces(world: World, machine: Machine) -> None:
+    theirs = world.ok("POST", "/api/workspaces", {"name": "far"})
+    elsewhere = world.ok("POST", "/api/skills", {"content": TEXT}, headers={"x-workspace-id": theirs["id"]})
+    body = {"name": "bob", "runtime_id": machine.runtime_id, "skill_ids": [make(world)["id"], elsewhere["id"], "none"]}
+    answer = world.call("POST", "/api/agents", body)
+    assert (answer.status, answer.error) == (400, "skill_not_found")
+    assert answer["details"]["skill_ids"] == sorted([elsewhere["id"], "none"])
+    assert world.call("POST", "/api/agents", {**body, "skill_ids": ["x"] * 51}).status == 422
+    assert world.call("GET", "/api/agents/bob").status == 404

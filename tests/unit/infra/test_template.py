@@ -18,10 +18,13 @@ from callboard_control.store.models import Item
 from callboard_wire.bodies import MAX_WAIT_S
 from tests.unit.infra import template
 
+READ, WRITE = {"secretsmanager:GetSecretValue"}, {"secretsmanager:CreateSecret", "secretsmanager:PutSecretValue"}
 SECRETS = {
-    "claim": {"secretsmanager:GetSecretValue"},
-    "agent_env": {f"secretsmanager:{action}" for action in ("CreateSecret", "GetSecretValue", "PutSecretValue")},
+    "claim": (READ, "agent/*"),
+    "agent_env": (READ | WRITE, "agent/*"),
+    "agents": (WRITE, "agent/gateway/*"),
 }
+"""Function → what it may do with which secrets. Gateways' tokens are written by one that cannot read them."""
 
 
 def routes_in_template() -> dict[str, set[tuple[str, str]]]:
@@ -110,13 +113,14 @@ def test_a_function_is_granted_single_actions_on_single_things(name: str) -> Non
         assert not [action for action in actions if "*" in action or action == "dynamodb:Scan"]
         assert statement["Resource"] != "*"
         if any(action.startswith("secretsmanager:") for action in actions):
-            assert set(actions) == SECRETS.get(name)
-            assert statement["Resource"]["Fn::Sub"].endswith(":secret:callboard/${Stage}/agent/*")
+            allowed, which = SECRETS[name]
+            assert set(actions) == allowed
+            assert statement["Resource"]["Fn::Sub"].endswith(":secret:callboard/${Stage}/" + which)
 
 
 def test_nothing_in_the_template_is_granted_everything_and_only_two_functions_read_secrets() -> None:
     """Over the whole document: whatever resource a statement stands in, roles and policies of later kinds too."""
-    readers = set()
+    readers, users = set(), set()
     for logical, resource in template.load()["Resources"].items():
         for statement in _statements_in(resource):
             if statement.get("Effect") == "Deny":
@@ -126,8 +130,11 @@ def test_nothing_in_the_template_is_granted_everything_and_only_two_functions_re
                 assert "*" not in action, logical
                 assert action.lower() not in ("dynamodb:scan", "dynamodb:partiqlselect"), logical
                 if action.startswith(("secretsmanager:", "kms:", "ssm:")):
-                    readers.add(logical)
-    assert readers == {template.functions()[name][0] for name in SECRETS}
+                    users.add(logical)
+                    if action not in WRITE:
+                        readers.add(logical)
+    assert readers == {template.functions()[name][0] for name in ("claim", "agent_env")}
+    assert users == {template.functions()[name][0] for name in SECRETS}
 
 
 def _statements_in(value: Any) -> Iterator[dict[str, Any]]:
