@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, shell_call, text_of
+from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, spoken, text_of
 from tests.fakes.model_server.dialect import Piece, named_event
-from tests.fakes.model_server.scenarios import Answer, Failure, FailureKind, Tokens
+from tests.fakes.model_server.scenarios import Answer, Failure, FailureKind, Stop, Tokens
 
 SIGNATURE = "bG9vcGJhY2stc2lnbmF0dXJl"
 _ERROR_TYPES = {
@@ -19,7 +19,12 @@ _ERROR_TYPES = {
     FailureKind.OVERLOADED: "overloaded_error",
     FailureKind.QUOTA: "invalid_request_error",
     FailureKind.CONTEXT: "invalid_request_error",
+    FailureKind.FORBIDDEN: "permission_error",
+    FailureKind.NO_MODEL: "not_found_error",
+    FailureKind.INVALID: "invalid_request_error",
+    FailureKind.TOO_LARGE: "request_too_large",
 }
+_STOP_REASONS = {Stop.END: "end_turn", Stop.MAX_TOKENS: "max_tokens", Stop.REFUSAL: "refusal"}
 
 
 def read(body: dict[str, Any]) -> Conversation:
@@ -30,13 +35,12 @@ def read(body: dict[str, Any]) -> Conversation:
             continue
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
-        if any(block.get("type") == "tool_result" for block in blocks):
-            turns.append((True, ""))
+        turns += [(True, "") for block in blocks if block.get("type") == "tool_result"]
         turns.append((False, text_of(content)))
-    words, tool_done = read_turns(turns)
+    words, results = read_turns(turns)
     tools = tuple(Tool(tool["name"], tool.get("input_schema") or {}) for tool in body.get("tools") or [])
     return Conversation(
-        body.get("model", ""), bool(body.get("stream")), words, tool_done, tools, len(body.get("messages", []))
+        body.get("model", ""), bool(body.get("stream")), words, results, tools, len(body.get("messages", []))
     )
 
 
@@ -50,11 +54,17 @@ def refusal(failure: Failure) -> tuple[int, dict[str, Any]]:
     return status, {"type": "error", "error": error, "request_id": f"req_{uuid4().hex[:20]}"}
 
 
+def error_event(failure: Failure, conversation: Conversation, number: int) -> Piece:
+    """A failure in the middle of a stream."""
+    _, document = refusal(failure)
+    return Piece(named_event("error", document))
+
+
 def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:
     """The answer as one JSON document (`stream` false)."""
     return {
         **_envelope(conversation, answer.tokens),
-        "content": [dict(block) for block in _blocks(answer, conversation)],
+        "content": [_whole_block(block) for block in _blocks(answer, conversation)],
         "stop_reason": _stop_reason(answer),
         "usage": _usage(answer.tokens, answer.tokens.output),
     }
@@ -102,17 +112,28 @@ def _usage(tokens: Tokens, output: int) -> dict[str, int]:
 
 
 def _stop_reason(answer: Answer) -> str:
-    return "tool_use" if answer.command else "end_turn"
+    return "tool_use" if answer.calls else _STOP_REASONS[answer.stop]
 
 
 def _blocks(answer: Answer, conversation: Conversation) -> Iterator[dict[str, Any]]:
+    """The answer's blocks; a call's input is still text, as it is streamed."""
     if answer.thinking:
         yield {"type": "thinking", "thinking": answer.thinking, "signature": SIGNATURE}
     if answer.text:
         yield {"type": "text", "text": "".join(answer.text)}
-    if answer.command:
-        name, arguments = shell_call(conversation.tools, answer.command)
+    for call in answer.calls:
+        name, arguments = spoken(conversation.tools, call)
         yield {"type": "tool_use", "id": f"toolu_{uuid4().hex[:20]}", "name": name, "input": arguments}
+
+
+def _whole_block(block: dict[str, Any]) -> dict[str, Any]:
+    """A block outside a stream, where a call's input is an object; broken arguments stay the text they are."""
+    if block["type"] != "tool_use":
+        return block
+    try:
+        return {**block, "input": json.loads(block["input"])}
+    except ValueError:
+        return block
 
 
 def _opened(block: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +153,7 @@ def _deltas(block: dict[str, Any], answer: Answer) -> Iterator[dict[str, Any]]:
         yield {"type": "thinking_delta", "thinking": block["thinking"]}
         yield {"type": "signature_delta", "signature": block["signature"]}
     else:
-        arguments = json.dumps(block["input"])
+        arguments = block["input"]
         middle = len(arguments) // 2
         yield {"type": "input_json_delta", "partial_json": arguments[:middle]}
         yield {"type": "input_json_delta", "partial_json": arguments[middle:]}

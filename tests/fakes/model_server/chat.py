@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, shell_call, text_of
+from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, spoken, text_of
 from tests.fakes.model_server.dialect import Piece, data_event
-from tests.fakes.model_server.scenarios import Answer, Failure, FailureKind, Tokens
+from tests.fakes.model_server.scenarios import Answer, Call, Failure, FailureKind, Stop, Tokens
 
 ERROR_TYPES = {  # (type, code): the same for the Responses API
     FailureKind.UNAUTHORIZED: ("invalid_request_error", "invalid_api_key"),
@@ -19,7 +18,12 @@ ERROR_TYPES = {  # (type, code): the same for the Responses API
     FailureKind.OVERLOADED: ("server_error", "overloaded"),
     FailureKind.QUOTA: ("insufficient_quota", "insufficient_quota"),
     FailureKind.CONTEXT: ("invalid_request_error", "context_length_exceeded"),
+    FailureKind.FORBIDDEN: ("request_forbidden", None),
+    FailureKind.NO_MODEL: ("invalid_request_error", "model_not_found"),
+    FailureKind.INVALID: ("invalid_request_error", None),
+    FailureKind.TOO_LARGE: ("invalid_request_error", "request_too_large"),
 }
+_FINISH_REASONS = {Stop.END: "stop", Stop.MAX_TOKENS: "length", Stop.REFUSAL: "content_filter"}
 
 
 def read(body: dict[str, Any]) -> Conversation:
@@ -30,10 +34,10 @@ def read(body: dict[str, Any]) -> Conversation:
         for message in messages
         if message.get("role") in ("user", "tool")
     ]
-    words, tool_done = read_turns(turns)
+    words, results = read_turns(turns)
     functions = [tool["function"] for tool in body.get("tools") or [] if isinstance(tool.get("function"), dict)]
     tools = tuple(Tool(function["name"], function.get("parameters") or {}) for function in functions)
-    return Conversation(body.get("model", ""), bool(body.get("stream")), words, tool_done, tools, len(messages))
+    return Conversation(body.get("model", ""), bool(body.get("stream")), words, results, tools, len(messages))
 
 
 def refusal(failure: Failure) -> tuple[int, dict[str, Any]]:
@@ -42,13 +46,19 @@ def refusal(failure: Failure) -> tuple[int, dict[str, Any]]:
     return failure.status, {"error": {"message": failure.message, "type": kind, "param": None, "code": code}}
 
 
+def error_event(failure: Failure, conversation: Conversation, number: int) -> Piece:
+    """A failure in the middle of a stream: its error document as a chunk."""
+    _, document = refusal(failure)
+    return Piece(data_event(document))
+
+
 def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:
     """The answer as one JSON document (`stream` false)."""
     message: dict[str, Any] = {"role": "assistant", "content": "".join(answer.text)}
     if answer.thinking:
         message["reasoning_content"] = answer.thinking
-    if answer.command:
-        message["tool_calls"] = [_tool_call(answer, conversation)]
+    if answer.calls:
+        message["tool_calls"] = [_tool_call(call, conversation) for call in answer.calls]
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(answer)}
     return {
         **_envelope("chat.completion", conversation),
@@ -58,19 +68,19 @@ def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:
 
 
 def stream(answer: Answer, conversation: Conversation) -> Iterator[Piece]:
-    """The answer as chunks: role, reasoning, text, one tool call in two parts, the reason, then usage alone."""
+    """The answer as chunks: role, reasoning, text, tool calls in two parts each, the reason, then usage alone."""
     envelope = _envelope("chat.completion.chunk", conversation)
     yield _chunk(envelope, {"role": "assistant", "content": ""})
     if answer.thinking:
         yield _chunk(envelope, {"reasoning_content": answer.thinking})
     for piece in answer.text:
         yield _chunk(envelope, {"content": piece}, is_text=True)
-    if answer.command:
-        call = _tool_call(answer, conversation)
+    for index, planned in enumerate(answer.calls):
+        call = _tool_call(planned, conversation)
         arguments = call["function"]["arguments"]
-        opened = {**call, "index": 0, "function": {**call["function"], "arguments": ""}}
+        opened = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
         yield _chunk(envelope, {"tool_calls": [opened]})
-        yield _chunk(envelope, {"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]})
+        yield _chunk(envelope, {"tool_calls": [{"index": index, "function": {"arguments": arguments}}]})
     yield _chunk(envelope, {}, finish_reason=_finish_reason(answer))
     yield Piece(data_event({**envelope, "choices": [], "usage": _usage(answer.tokens)}))
     yield Piece(b"data: [DONE]\n\n")
@@ -104,13 +114,13 @@ def _usage(tokens: Tokens) -> dict[str, Any]:
 
 
 def _finish_reason(answer: Answer) -> str:
-    return "tool_calls" if answer.command else "stop"
+    return "tool_calls" if answer.calls else _FINISH_REASONS[answer.stop]
 
 
-def _tool_call(answer: Answer, conversation: Conversation) -> dict[str, Any]:
-    name, arguments = shell_call(conversation.tools, answer.command)
+def _tool_call(call: Call, conversation: Conversation) -> dict[str, Any]:
+    name, arguments = spoken(conversation.tools, call)
     return {
         "id": f"call_{uuid4().hex[:20]}",
         "type": "function",
-        "function": {"name": name, "arguments": json.dumps(arguments)},
+        "function": {"name": name, "arguments": arguments},
     }

@@ -7,7 +7,8 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -23,9 +24,25 @@ TEXT_PIECES_BEFORE_CUT = 2
 PAUSE_BEFORE_CUT = 0.5  # seconds
 HANG_POLL = 0.2  # seconds between looks at whether a hanging call's client has gone
 DIALECTS = {
-    "/v1/messages": Dialect(anthropic.read, anthropic.stream, anthropic.whole, anthropic.refusal, never_in_stream),
-    "/v1/chat/completions": Dialect(chat.read, chat.stream, chat.whole, chat.refusal, never_in_stream),
-    "/v1/responses": Dialect(responses.read, responses.stream, responses.whole, chat.refusal, responses.stream_failure),
+    "/v1/messages": Dialect(
+        anthropic.read,
+        anthropic.stream,
+        anthropic.whole,
+        anthropic.refusal,
+        never_in_stream,
+        anthropic.error_event,
+    ),
+    "/v1/chat/completions": Dialect(
+        chat.read, chat.stream, chat.whole, chat.refusal, never_in_stream, chat.error_event
+    ),
+    "/v1/responses": Dialect(
+        responses.read,
+        responses.stream,
+        responses.whole,
+        chat.refusal,
+        responses.stream_failure,
+        responses.error_event,
+    ),
 }
 _COUNT_TOKENS = "/v1/messages/count_tokens"
 _MODELS = {
@@ -101,7 +118,7 @@ class Connection(BaseHTTPRequestHandler):
     def _model_call(self, dialect: Dialect, body: dict[str, Any]) -> None:
         conversation = dialect.read(body)
         course = self.server.model.plan(conversation)
-        failure = course.failure
+        failure = course.failure or (None if conversation.stream else course.breaks)
         in_stream = dialect.stream_failure(failure, conversation) if failure and conversation.stream else None
         if failure and not in_stream:
             status, document = dialect.refusal(failure)
@@ -114,7 +131,11 @@ class Connection(BaseHTTPRequestHandler):
         elif course.hang:
             self._hang()
         elif conversation.stream:
-            self._stream(dialect.stream(course.answer, conversation), course)
+            pieces = dialect.stream(course.answer, conversation)
+            broken = course.breaks
+            if broken is not None:
+                pieces = _broken(pieces, partial(dialect.error_event, broken, conversation))
+            self._stream(pieces, course)
         elif course.cut:
             self._cut()
         else:
@@ -147,7 +168,7 @@ class Connection(BaseHTTPRequestHandler):
                 "auxiliary": not conversation.tools,
                 "stream": conversation.stream,
                 "tools": tuple(tool.name for tool in conversation.tools),
-                "tool_done": conversation.tool_done,
+                "tool_done": conversation.results > 0,
             }
         self.server.model.record(
             RecordedRequest(
@@ -214,3 +235,14 @@ class Connection(BaseHTTPRequestHandler):
             readable, _, _ = select.select([self.connection], [], [], HANG_POLL)
             if readable:  # end of file, or bytes nobody may send before the answer: either way the client is done
                 return
+
+
+def _broken(pieces: Iterable[Piece], error: Callable[[int], Piece]) -> Iterator[Piece]:
+    """An answer that ends with an error where a cut one is cut."""
+    texts = 0
+    for number, piece in enumerate(pieces):
+        yield piece
+        texts += piece.is_text
+        if texts == TEXT_PIECES_BEFORE_CUT:
+            yield error(number + 1)
+            return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.model_server.scenarios import words_of
+from tests.fakes.model_server.scenarios import UNKNOWN_TOOL, Call, Target, words_of
 
 SHELL_NAMES = (
     "bash",  # claude and codebuddy (Bash), opencode, pi, copilot, kimi (Bash)
@@ -19,6 +20,10 @@ SHELL_NAMES = (
     "exec",  # openclaw
 )
 COMMAND_PROPERTIES = ("command", "cmd")
+SUBAGENT_NAMES = ("agent", "task", "delegate_task", "spawn_agent", "sessions_spawn", "spawn_subagent")
+_PROMPT_PROPERTIES = ("prompt", "task", "message", "goal")
+MCP_SERVER = "loopback"  # the tool of a server by this name is found however a CLI glues the names
+_KNOWN_STRINGS = {"subagent_type": "general-purpose", "agent_type": "general-purpose"}
 
 
 @dataclass(frozen=True)
@@ -31,47 +36,77 @@ class Tool:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A request, read: `words` are its scenario words in order, `tool_done` says that a tool answered the last one."""
+    """A request, read: `words` are its scenario words in order, `results` how many tool results follow the last one."""
 
     model: str
     stream: bool
     words: tuple[str, ...]
-    tool_done: bool
+    results: int
     tools: tuple[Tool, ...]
     turns: int
 
 
-def read_turns(turns: Iterable[tuple[bool, str]]) -> tuple[tuple[str, ...], bool]:
-    """Scenario words and whether the last is answered by a tool, from (is a tool's result, text) pairs in order.
+def read_turns(turns: Iterable[tuple[bool, str]]) -> tuple[tuple[str, ...], int]:
+    """Scenario words and how many results follow the last one, from (is a tool's result, text) pairs in order.
 
     Only what the person said counts: the caller leaves out the model's own turns, which may quote a prompt.
     """
     words: list[str] = []
-    tool_done = False
+    results = 0
     for is_tool_result, text in turns:
         if is_tool_result:
-            tool_done = bool(words)
+            results += bool(words)
         elif found := words_of(text):
             words += found
-            tool_done = False
-    return tuple(words), tool_done
+            results = 0
+    return tuple(words), results
 
 
-def shell_call(tools: Sequence[Tool], command: str) -> tuple[str, dict[str, Any]]:
-    """The offered tool that runs a shell command, and the arguments that make it run this one.
+def spoken(tools: Sequence[Tool], call: Call) -> tuple[str, str]:
+    """A call's tool and its arguments as JSON text, which a broken call breaks off in the middle.
 
-    Arguments the schema requires beside the command are filled by their type. Raises LookupError when nothing
-    offered looks like a shell: the server then says so as text instead of guessing.
+    Raises LookupError when no tool of that kind was offered: nobody could tell from the answer what went wrong.
     """
-    tool = _shell(tools)
+    name, arguments = _named(tools, call)
+    text = json.dumps(arguments)
+    return name, text[: len(text) // 2] if call.broken else text
+
+
+def _named(tools: Sequence[Tool], call: Call) -> tuple[str, dict[str, Any]]:
+    if call.target is Target.NOBODY:
+        return UNKNOWN_TOOL, {"command": call.said}
+    if call.target is Target.SHELL:
+        tool = _shell(tools)
+        key, value = _command(tool, call.said)
+        return tool.name, _filled(tool, {key: value})
+    if call.target is Target.MCP:
+        tool = _first(tools, lambda name: MCP_SERVER in name, f"no tool of the server {MCP_SERVER}")
+        return tool.name, _filled(tool, {"text": call.said})
+    tool = _first(tools, lambda name: name in SUBAGENT_NAMES, "no tool that starts an agent")
     properties = tool.schema.get("properties", {})
-    named = next((name for name in COMMAND_PROPERTIES if name in properties), COMMAND_PROPERTIES[0])
-    wants_list = properties.get(named, {}).get("type") == "array"
-    arguments: dict[str, Any] = {named: ["bash", "-lc", command] if wants_list else command}
-    for name in tool.schema.get("required", ()):
-        if name not in arguments:
-            arguments[name] = _filler(properties.get(name, {}))
-    return tool.name, arguments
+    key = next((one for one in _PROMPT_PROPERTIES if one in properties), _PROMPT_PROPERTIES[0])
+    return tool.name, _filled(tool, {key: call.said})
+
+
+def _first(tools: Sequence[Tool], wanted: Callable[[str], bool], otherwise: str) -> Tool:
+    for tool in tools:
+        if wanted(tool.name.lower()):
+            return tool
+    raise LookupError(f"{otherwise} among the tools offered: {', '.join(tool.name for tool in tools)}")
+
+
+def _command(tool: Tool, command: str) -> tuple[str, Any]:
+    properties = tool.schema.get("properties", {})
+    key = next((name for name in COMMAND_PROPERTIES if name in properties), COMMAND_PROPERTIES[0])
+    return key, ["bash", "-lc", command] if properties.get(key, {}).get("type") == "array" else command
+
+
+def _filled(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments the schema requires beside the given ones are filled by their type."""
+    properties = tool.schema.get("properties", {})
+    missing = [name for name in tool.schema.get("required", ()) if name not in arguments]
+    known = {name: _KNOWN_STRINGS[name] for name in _KNOWN_STRINGS if name in properties}
+    return {**{name: _filler(properties.get(name, {})) for name in missing}, **known, **arguments}
 
 
 def _shell(tools: Sequence[Tool]) -> Tool:

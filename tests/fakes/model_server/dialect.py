@@ -24,7 +24,8 @@ class Dialect:
     """One model API: how to read its requests and how to say an answer or a failure in it.
 
     `refusal` gives a failure's HTTP status and error document; `stream_failure` gives the events of a
-    failure that the API reports inside a 200 stream, None where it uses the status.
+    failure that the API reports inside a 200 stream, None where it uses the status; `error_event` is the event of a
+    failure in the middle of an answer, the given number of events after its beginning.
     """
 
     read: Callable[[dict[str, Any]], Conversation]
@@ -32,6 +33,7 @@ class Dialect:
     whole: Callable[[Answer, Conversation], dict[str, Any]]
     refusal: Callable[[Failure], tuple[int, dict[str, Any]]]
     stream_failure: Callable[[Failure, Conversation], list[Piece] | None]
+    error_event: Callable[[Failure, Conversation, int], Piece]
 
 
 def never_in_stream(failure: Failure, conversation: Conversation) -> list[Piece] | None:

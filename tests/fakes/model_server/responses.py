@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 from tests.fakes.model_server.chat import ERROR_TYPES
-from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, shell_call, text_of
+from tests.fakes.model_server.conversation import Conversation, Tool, read_turns, spoken, text_of
 from tests.fakes.model_server.dialect import Piece, named_event
-from tests.fakes.model_server.scenarios import Answer, Failure, FailureKind, Tokens
+from tests.fakes.model_server.scenarios import Answer, Failure, FailureKind, Stop, Tokens
 
 _IN_STREAM = (FailureKind.QUOTA, FailureKind.CONTEXT)
+_INCOMPLETE = {Stop.MAX_TOKENS: "max_output_tokens", Stop.REFUSAL: "content_filter"}
 
 
 def read(body: dict[str, Any]) -> Conversation:
@@ -26,25 +26,35 @@ def read(body: dict[str, Any]) -> Conversation:
             turns.append((True, ""))
         elif item.get("role") == "user":
             turns.append((False, text_of(item.get("content"))))
-    words, tool_done = read_turns(turns)
+    words, results = read_turns(turns)
     functions = [tool for tool in body.get("tools") or [] if tool.get("type") == "function"]
     tools = tuple(Tool(function["name"], function.get("parameters") or {}) for function in functions)
-    return Conversation(body.get("model", ""), bool(body.get("stream")), words, tool_done, tools, len(items))
+    return Conversation(body.get("model", ""), bool(body.get("stream")), words, results, tools, len(items))
 
 
 def stream_failure(failure: Failure, conversation: Conversation) -> list[Piece] | None:
     """Quota and context arrive as `response.failed` in a 200 stream: codex knows their codes only from there."""
     if failure.kind not in _IN_STREAM:
         return None
+    return [
+        _event("response.created", 0, response=_response(conversation, "in_progress", [])),
+        error_event(failure, conversation, 1),
+    ]
+
+
+def error_event(failure: Failure, conversation: Conversation, number: int) -> Piece:
+    """`response.failed` as the event of this number: the last one of its stream."""
     _, code = ERROR_TYPES[failure.kind]
     failed = {**_response(conversation, "failed", []), "error": {"code": code, "message": failure.message}}
-    return [_event("response.created", 0, response=_response(conversation, "in_progress", [])),
-            _event("response.failed", 1, response=failed)]  # fmt: skip
+    return _event("response.failed", number, response=failed)
 
 
 def whole(answer: Answer, conversation: Conversation) -> dict[str, Any]:
     """The answer as one JSON document (`stream` false)."""
-    return _response(conversation, "completed", list(_items(answer, conversation)), answer.tokens)
+    return {
+        **_response(conversation, "completed", list(_items(answer, conversation)), answer.tokens),
+        **_ending(answer),
+    }
 
 
 def stream(answer: Answer, conversation: Conversation) -> Iterator[Piece]:
@@ -55,8 +65,14 @@ def stream(answer: Answer, conversation: Conversation) -> Iterator[Piece]:
     for kind, is_text, fields in _steps(answer, items, response):
         yield _event(kind, number, is_text=is_text, **fields)
         number += 1
-    done = {**response, "status": "completed", "output": items, "usage": _usage(answer.tokens)}
-    yield _event("response.completed", number, response=done)
+    done = {**response, "output": items, "usage": _usage(answer.tokens), **_ending(answer)}
+    yield _event(f"response.{done['status']}", number, response=done)
+
+
+def _ending(answer: Answer) -> dict[str, Any]:
+    if answer.stop is Stop.END:
+        return {"status": "completed"}
+    return {"status": "incomplete", "incomplete_details": {"reason": _INCOMPLETE[answer.stop]}}
 
 
 def _steps(
@@ -116,15 +132,15 @@ def _items(answer: Answer, conversation: Conversation) -> Iterator[dict[str, Any
             "role": "assistant",
             "content": [part],
         }
-    if answer.command:
-        name, arguments = shell_call(conversation.tools, answer.command)
+    for call in answer.calls:
+        name, arguments = spoken(conversation.tools, call)
         yield {
             "type": "function_call",
             "id": f"fc_{uuid4().hex[:20]}",
             "status": "completed",
             "call_id": f"call_{uuid4().hex[:20]}",
             "name": name,
-            "arguments": json.dumps(arguments),
+            "arguments": arguments,
         }
 
 

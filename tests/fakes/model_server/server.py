@@ -10,8 +10,9 @@ from uuid import uuid4
 
 from tests.fakes.model_server.connection import Connection, Listener
 from tests.fakes.model_server.conversation import Conversation
+from tests.fakes.model_server.courses import plan
 from tests.fakes.model_server.records import RecordedRequest
-from tests.fakes.model_server.scenarios import Plan, plan
+from tests.fakes.model_server.scenarios import Plan
 
 
 class ModelServerError(AssertionError):
@@ -79,7 +80,7 @@ class ModelServer:
             self._planned[word] += not auxiliary
         return plan(
             conversation.words,
-            tool_done=conversation.tool_done,
+            results=conversation.results,
             auxiliary=auxiliary,
             earlier=earlier,
             mark=self.mark,
