@@ -74,6 +74,7 @@ def test_a_profile_reaches_the_command_line_of_the_coding_cli(machine: WithClaud
     assert (asked, started["tokens"]) == (["opus", "max", "9"], "64000")
 
 
+@pytest.mark.slow
 def test_setting_one_provider_leaves_what_the_profile_means_to_others(machine: WithClaude) -> None:
     for provider, model in (("claude", "opus"), ("codex", "gpt-5.5"), ("claude", "sonnet")):
         assert machine.run("model-profile", "set", "wide", provider, "--model", model).returncode == 0
@@ -112,6 +113,7 @@ def test_a_changed_agent_is_what_the_next_run_is_started_with(machine: WithClaud
     assert "--verbose-ish" not in started["args"]
 
 
+@pytest.mark.slow
 def test_an_agent_is_opened_and_closed_again(machine: WithClaude) -> None:
     assert machine.run("agent", "create", "ora", "--public").returncode == 0
     shown = machine.run("agent", "get", "ora").stdout
@@ -124,6 +126,7 @@ def test_an_agent_is_opened_and_closed_again(machine: WithClaude) -> None:
     assert "no members" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_archived_agent_says_so_and_comes_back(machine: WithClaude) -> None:
     assert machine.run("agent", "create", "old").returncode == 0
     assert machine.run("agent", "archive", "old").returncode == 0
@@ -136,6 +139,7 @@ def test_an_archived_agent_says_so_and_comes_back(machine: WithClaude) -> None:
     assert machine.run("agent", "restore", "old").returncode == 0
 
 
+@pytest.mark.slow
 def test_what_an_agent_cannot_be_is_said_before_it_is_asked_for(machine: WithClaude) -> None:
     config = machine.home / "mcp.json"
     config.write_text('["a s3cret"')

@@ -142,6 +142,7 @@ def test_a_command_that_is_not_there_is_an_offline_runtime_that_says_so(machine:
     assert all(r["profile_id"] != profile["id"] for r in machine.json("runtime", "list"))  # type: ignore[attr-defined]  # a list
 
 
+@pytest.mark.slow
 def test_what_another_member_says_is_run_only_once_it_was_accepted_here(machine: Workshop) -> None:
     """Nothing of it before: not even its version is asked for."""
     trace = machine.home / "trace"
@@ -169,6 +170,7 @@ def test_what_another_member_says_is_run_only_once_it_was_accepted_here(machine:
     assert not trace.exists()
 
 
+@pytest.mark.slow
 def test_a_runtime_is_renamed_limited_opened_and_its_bill_is_read(machine: Workshop, team: Any) -> None:
     runtime = machine.runtime_of(team, "online")["id"]
     assert machine.json("runtime", "rename", runtime, "the fast one")["custom_name"] == "the fast one"  # type: ignore[index]  # an object
@@ -198,6 +200,7 @@ def test_a_runtime_in_use_is_not_deleted_and_the_agents_are_named(machine: Works
     assert "online" in machine.run("runtime", "delete", runtime, "--yes").stderr
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_gone_for_good_is_taken_from_its_agents_and_deleted(machine: Workshop) -> None:
     token = machine.json("token", "create", "attic")["token"]  # type: ignore[index]  # an object
     body = {"daemon_id": "attic", "device_name": "attic", "runtimes": [{"name": "echo (attic)", "type": "echo"}]}

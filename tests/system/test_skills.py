@@ -86,6 +86,7 @@ def test_an_imported_skill_is_in_the_folder_where_the_agents_cli_looks(machine: 
     assert "`.claude/skills/release-notes/SKILL.md`\n- `.claude/skills/review/SKILL.md`" in found["brief"]
 
 
+@pytest.mark.slow
 def test_a_replaced_skill_is_the_next_runs_and_a_taken_one_is_gone(machine: WithClaude) -> None:
     folder = skill_folder(machine, "moving")
     assert machine.run("skill", "import", str(folder)).returncode == 0
@@ -102,6 +103,7 @@ def test_a_replaced_skill_is_the_next_runs_and_a_taken_one_is_gone(machine: With
     assert seen(machine)["files"] == {}
 
 
+@pytest.mark.slow
 def test_an_exported_skill_is_the_folder_it_came_from(machine: WithClaude) -> None:
     folder = skill_folder(machine, "around", **{"a/b.md": "é\r\n"})
     (folder / "logo.bin").write_bytes(bytes(range(256)))
