@@ -8,7 +8,6 @@ A key that was refused is benched by OpenClaw for a minute or more: other runs t
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -44,7 +43,7 @@ from callboard_adapters.capabilities import (
     UsageVia,
 )
 from callboard_adapters.errors import LaunchRefused
-from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage
+from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus, TokenUsage
 from callboard_adapters.openclaw_document import Document, Finder
 from callboard_adapters.openclaw_events import Events
 from callboard_adapters.options import ExecOptions
@@ -58,6 +57,7 @@ _SPARE = 60  # seconds it may take longer than our own clock, which is to fire f
 _EXIT_GRACE = 2.0  # seconds between the document and an exit that may never come
 _ALIVE: tuple[Output, ...] = (Alive(),)
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_OWN_SERVERS = "a gateway has MCP servers of its own; those of the agent are not used"
 _HAS_AGENTS = re.compile(rb"\$include|\b(?:entries|list)\b[\"']?\s*:")
 _HAS_SERVERS = re.compile(rb"\$include|\bmcp\b[\"']?\s*:")
 _BLOCKED = {
@@ -133,6 +133,8 @@ class OpenclawAdapter(Adapter):
 
     def before_launch(self, options: ExecOptions) -> Sequence[Request]:
         self._wants_servers = options.mcp_config is not None
+        if openclaw_config.names_a_gateway(options):
+            return []
         paths = openclaw_config.candidates(self.context.env, self.context.home)
         if not paths:
             return [RunCommand("file", ["config", "file"], timeout=self._cli_timeout)]
@@ -164,7 +166,7 @@ class OpenclawAdapter(Adapter):
                 return ()  # an older build without the command: it has no configuration we know of
             self._active = lines[-1].replace("~", self.context.home, 1) if lines[-1].startswith("~") else lines[-1]
             return [ReadFiles("named", [self._active])]
-        value = _json_in(text)
+        value = openclaw_config.json_in(text)
         if done.code != 0 or value is None:
             if "Unknown config path" in text + done.stderr.decode("utf-8", "replace"):
                 return ()  # nothing is set there
@@ -184,7 +186,8 @@ class OpenclawAdapter(Adapter):
         is_llm = bool(options.model) and "/" in str(options.model) and known
         also = {"--model": ArgMode.VALUE} if is_llm or not known else None
         user, notices = self.user_args(options, also)
-        args = ["agent", *([] if options.openclaw_mode == "gateway" else ["--local"]), "--json"]
+        remote = options.openclaw_mode == "gateway"
+        args = ["agent", *([] if remote else ["--local"]), "--json"]
         args += self.flag("--session-id", self.session_id)
         limit = options.timeout or 0
         args += ["--timeout", str(math.ceil(limit) + _SPARE if limit > 0 else _NO_LIMIT)]
@@ -199,6 +202,8 @@ class OpenclawAdapter(Adapter):
         text = f"{options.system_prompt}\n\n{prompt}" if options.system_prompt else prompt
         files = [self._config(options)]
         env = {"OPENCLAW_CONFIG_PATH": files[0].path, "OPENCLAW_INCLUDE_ROOTS": self._include_roots()}
+        if remote and options.mcp_config:
+            notices.append(Message(MessageType.LOG, _OWN_SERVERS, level="warn"))
         if known:
             files.append(FileWrite(self.scratch_file("message.md"), text.encode()))
             args += [*user, "--message-file", files[-1].path]
@@ -213,11 +218,16 @@ class OpenclawAdapter(Adapter):
             servers = dict(given) if isinstance(given, dict) else {}
         try:
             content = openclaw_config.wrapper(
-                self._active, self.context.cwd, self._agents, servers, self._users_servers
+                self._active,
+                self.context.cwd,
+                self._agents,
+                servers,
+                self._users_servers,
+                openclaw_config.gateway(options),
             )
-        except openclaw_config.BadMcpServer as error:
+        except openclaw_config.BadConfig as error:
             raise LaunchRefused(
-                f"the MCP configuration cannot work: {error}",
+                f"the agent's configuration cannot work: {error}",
                 provider="openclaw",
                 failure_reason=FailureReason.MISSING_CONFIG,
             ) from error
@@ -334,15 +344,3 @@ class OpenclawAdapter(Adapter):
             repair=f"run `openclaw doctor`, or raise {CLI_TIMEOUT_SETTING}",
             failure_reason=reason,
         )
-
-
-def _json_in(text: str) -> Any:
-    """The JSON value that ends a command's output; log lines may stand before it."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if line.startswith(("{", "[", '"')):
-            try:
-                return json.loads("\n".join(lines[number:]))
-            except ValueError:
-                continue
-    return None

@@ -25,9 +25,11 @@ _LONGEST = 64 << 20  # bytes of a document; one that is longer is given up
 _PLAIN_KEPT = 1 << 20  # bytes of other lines kept
 _LOG_LINE = re.compile(r"\s*(\[[^\]]*\]|\d{4}-\d\d-\d\dT|\d\d:\d\d:\d\d)")
 _JSON_LINE = re.compile(r"\s*[{}\[\]\"]")
-_BENCHED = re.compile(r"auth/billing failure|authentication source|no api key|temporarily disabled", re.IGNORECASE)
+_AUTH = re.compile(
+    r"auth/billing failure|authentication source|no api key|temporarily disabled|requires credentials", re.IGNORECASE
+)
 _BILLING = re.compile(r"billing error", re.IGNORECASE)
-_SLOW = re.compile(r"request timed out|fetch failed|terminated", re.IGNORECASE)
+_UNREACHABLE = re.compile(r"request timed out|fetch failed|terminated|gateway not reachable", re.IGNORECASE)
 _KINDS = {
     "context_overflow": FailureReason.CONTEXT_OVERFLOW,
     "incomplete_turn": FailureReason.EMPTY_OUTPUT,
@@ -162,6 +164,8 @@ class Document:
 
 def is_document(value: Mapping[str, Any]) -> bool:
     """Whether an object is the result and not an event or something a plugin printed."""
+    if isinstance(value.get("runId"), str) and isinstance(value.get("status"), str) and "type" not in value:
+        return True  # a gateway's answer; an event has a type
     if isinstance(value.get("payloads"), list) or value.get("ok") is False:
         return True
     meta = value.get("meta")
@@ -174,6 +178,8 @@ def read(value: Mapping[str, Any]) -> Document:
         refusal = _mapping(value.get("error"))
         text = flatten(refusal.get("message") or value.get("error") or "the run failed")
         return Document(error=text, kind=str(refusal.get("type") or ""))
+    if "runId" in value and "payloads" not in value:
+        return _of_a_gateway(value)
     meta = _mapping(value.get("meta"))
     agent = _mapping(meta.get("agentMeta"))
     payloads = value.get("payloads")
@@ -198,6 +204,18 @@ def read(value: Mapping[str, Any]) -> Document:
     )
 
 
+def _of_a_gateway(value: Mapping[str, Any]) -> Document:
+    """`{"runId", "status": "ok" | "error" | …, "summary", "result"}`: what a run in one's own process prints is in
+    `result`, which may be missing."""
+    document = read(_mapping(value.get("result")))
+    status = str(value.get("status") or "")
+    if status == "ok" or document.error or document.aborted:
+        return document
+    refusal = value.get("error")
+    said = _mapping(refusal).get("message") or refusal or value.get("summary")
+    return replace(document, error=flatten(said or f"the gateway ended the run as {status}"))
+
+
 def tokens(used: Mapping[str, Any], cost: Any = None) -> TokenUsage:
     """Buckets under whatever name; the first that is not zero counts. They do not overlap."""
     priced = isinstance(cost, int | float) and 0 < cost < 1e6
@@ -215,9 +233,9 @@ def classify(document: Document, exit: ProcessExit) -> FailureDetail:
     if document.kind in _KINDS and found.reason is FailureReason.UNKNOWN:
         return replace(found, reason=_KINDS[document.kind], provider_code=document.kind)
     for pattern, reason in (
-        (_BENCHED, FailureReason.AUTH),
+        (_AUTH, FailureReason.AUTH),
         (_BILLING, FailureReason.QUOTA),
-        (_SLOW, FailureReason.NETWORK),
+        (_UNREACHABLE, FailureReason.NETWORK),
     ):
         if found.reason is FailureReason.UNKNOWN and pattern.search(document.error):
             return replace(found, reason=reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,17 @@ class BackendConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenclawGateway:
+    """Where an OpenClaw gateway is. What is empty (or 0) is OpenClaw's own: this machine, port 18789; with the token
+    alone, the gateway of the user's configuration."""
+
+    host: str = ""
+    port: int = 0
+    tls: bool = False
+    token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ExecOptions:
     """One run. A provider consumes what it supports and ignores the rest.
 
@@ -31,7 +42,8 @@ class ExecOptions:
     less always means none. `max_tokens` are those of one answer. `mcp_config` has three states: None inherits the
     user's own configuration, `{}` allows no server, anything else is the managed set (`{"mcpServers": {...}}`).
     `extra_args` are the machine's, `custom_args` the agent's: both pass the provider's filter. `resume_expected`
-    says that a conversation should have existed even though no id is given. `run_id` marks every process of the run
+    says that a conversation should have existed even though no id is given. `openclaw_mode` "gateway" gives the run to
+    an OpenClaw gateway: `openclaw_gateway`, or the user's own. `run_id` marks every process of the run
     in its environment, so that `process.reap_run` finds them after a crash of the caller; one is made up when it is
     None.
     """
@@ -56,5 +68,6 @@ class ExecOptions:
     thinking_level: str | None = None
     service_tier: str | None = None
     openclaw_mode: str | None = None
+    openclaw_gateway: OpenclawGateway | None = None
     claude_settings_path: str | Path | None = None
     run_id: str | None = None

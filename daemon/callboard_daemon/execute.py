@@ -6,17 +6,23 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
 
 from callboard_adapters.backend import create_backend
 from callboard_adapters.messages import Result, RunStatus, TokenUsage, add_usage
-from callboard_adapters.options import BackendConfig, ExecOptions
+from callboard_adapters.options import BackendConfig, ExecOptions, OpenclawGateway
 from callboard_adapters.session import Session
+from callboard_daemon.errors import PrepareError
 from callboard_daemon.execenv.brief import prompt_for, render_brief
 from callboard_daemon.prepare import Prepared, system_prompt
 from callboard_daemon.report import Reporter
 from callboard_daemon.settings import Settings
 from callboard_daemon.stop import StopSignal
 from callboard_wire.bodies import ClaimedTask
+from callboard_wire.failures import FailureReason
+from callboard_wire.runtime_config import READ_BY, RuntimeConfig
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +47,7 @@ async def execute(
     """Run the agent to its end. `on_session` gets the conversation's id as soon as the CLI tells it.
 
     A conversation can only be taken up in the folder where it was held; elsewhere the agent starts anew and is told.
-    Raises `ExecutionError` when the CLI cannot be started.
+    Raises `ExecutionError` when the CLI cannot be started, `PrepareError` when the agent's settings cannot be used.
     """
     resume = task.prior_session_id if prepared.root.reused else ""
     lost = bool(task.prior_session_id and not resume) or task.prior_session_resume_unavailable
@@ -84,7 +90,24 @@ def options_for(
         thinking_level=agent.thinking_level,
         service_tier=agent.service_tier,
         run_id=run_id,
+        **_openclaw(task),
     )
+
+
+def _openclaw(task: ClaimedTask) -> dict[str, Any]:
+    """Where the run is done, as options. What cannot be read ends it: it would be done somewhere else than was said.
+    Raises `PrepareError` with the fields, which hold no value."""
+    if task.provider != READ_BY or not task.agent.runtime_config:
+        return {}
+    try:
+        config = RuntimeConfig.of_claim(task.agent.runtime_config)
+    except ValidationError as error:
+        fields = ", ".join(".".join(map(str, problem["loc"])) for problem in error.errors(include_input=False))
+        message = f"the agent's runtime_config cannot be used: {fields}"
+        raise PrepareError(message, failure_reason=FailureReason.MISSING_CONFIG) from None
+    pin = config.gateway
+    gateway = pin and OpenclawGateway(pin.host or "", pin.port or 0, pin.tls or False, pin.token or "")
+    return {"openclaw_mode": config.mode or None, "openclaw_gateway": gateway}
 
 
 async def _once(

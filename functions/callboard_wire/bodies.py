@@ -157,7 +157,7 @@ class AgentSpec(Body):
     custom_env: dict[str, str] = Field(default_factory=dict)
     custom_args: list[str] = Field(default_factory=list)
     mcp_config: dict[str, Any] | None = None
-    runtime_config: dict[str, Any] | None = Field(None, exclude_if=lambda config: not config)
+    runtime_config: dict[str, Any] | None = Field(None, repr=False, exclude_if=lambda config: not config)
     skills: list[dict[str, Any]] = Field(default_factory=list)
     skill_refs: list[dict[str, Any]] = Field(default_factory=list)
     disabled_runtime_skills: list[str] = Field(default_factory=list)

@@ -77,6 +77,14 @@ class RuntimeConfig(_Settings):
     mode: Literal["", "local", "gateway"] | None = None
     gateway: Gateway | None = None
 
+    @classmethod
+    def of_claim(cls, claimed: Mapping[str, Any]) -> RuntimeConfig:
+        """What a claim says. Keys of a newer server are left aside; raises pydantic's `ValidationError`."""
+        known = {name: claimed[name] for name in cls.model_fields if name in claimed}
+        if isinstance(gateway := known.get("gateway"), Mapping):
+            known["gateway"] = {name: gateway[name] for name in Gateway.model_fields if name in gateway}
+        return cls.model_validate(known)
+
     def plain(self) -> dict[str, Any]:
         """What it says, without what says nothing: None, empty words, port 0, a gateway of which nothing is left."""
         return _told(self.model_dump(exclude_unset=True))

@@ -23,6 +23,8 @@ MCP = {
         "remote": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": MCP_HEADER}},
     }
 }
+GATEWAY_TOKEN = "canary-gateway-token-5d2f"
+REACHED = {"mode": "gateway", "gateway": {"host": "claw.invalid", "token": GATEWAY_TOKEN}}
 DONE = "!env API_KEY\n!env MULTICA_TOKEN\n!write leak.txt nothing\n!sleep 3\n!answer done"
 FAILS = "!env OTHER\n!log OTHER is set\n!status 500\n!fail no luck"
 
@@ -57,7 +59,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         with httpx.Client(base_url=url, headers={"authorization": f"Bearer {person}"}, timeout=30) as api:
             agent = api.get("/api/agents/scout").json()["id"]
             api.put(f"/api/agents/{agent}/env", json={"custom_env": ENV}).raise_for_status()
-            api.patch(f"/api/agents/{agent}", json={"mcp_config": MCP}).raise_for_status()
+            api.patch(f"/api/agents/{agent}", json={"mcp_config": MCP, "runtime_config": REACHED}).raise_for_status()
             printed, argv = "", ""
             for prompt, end in ((DONE, "completed"), (FAILS, "failed")):
                 body = {"agent": "scout", "prompt": prompt, "max_attempts": 1}
@@ -118,13 +120,20 @@ def test_the_cli_was_given_the_secrets_and_what_it_printed_of_them_is_masked(pla
 def test_no_list_log_or_metric_shows_one(played: Played) -> None:
     assert "agent_env_updated" in played.answers
     assert "callboard_" in played.answers
-    for value in (*played.secrets.values(), MCP_ENV, MCP_HEADER):
+    for value in (*played.secrets.values(), MCP_ENV, MCP_HEADER, GATEWAY_TOKEN):
         assert value not in played.answers
+
+
+def test_a_gateways_token_is_shown_to_nobody_and_kept_by_no_file(played: Played) -> None:
+    """Neither to who set it. The database holds it encrypted, and what its run reads is gone with the run."""
+    assert '"token": "***"' in played.printed, "what is said of the agent was looked at"
+    assert GATEWAY_TOKEN not in played.printed
+    assert holders(played, GATEWAY_TOKEN) == []
 
 
 def test_no_command_line_holds_a_secret(played: Played) -> None:
     assert "echo_cli.py" in played.argv
-    for name, value in {**played.secrets, "mcp": MCP_ENV, "header": MCP_HEADER}.items():
+    for name, value in {**played.secrets, "mcp": MCP_ENV, "header": MCP_HEADER, "gateway": GATEWAY_TOKEN}.items():
         assert value not in played.argv, name
 
 

@@ -31,12 +31,15 @@ for _command in (update, archive, restore, env, skills):
 @click.argument("name")
 @click.option("--provider", metavar="NAME", help="Its coding CLI (claude, codex, …); needed when several are online.")
 @agent_options
+@click.option("--skill", "skills", multiple=True, metavar="SKILL", help="A skill it has, by name or id; repeatable.")
 @output_option
 @pass_cli
-def create(cli: Cli, /, name: str, **given: Any) -> None:
+def create(cli: Cli, /, name: str, skills: tuple[str, ...], **given: Any) -> None:
     """Make the agent NAME."""
     body = body_from(CreateAgentRequest, name=name, **fields_of(given))
     with cli.connect() as api, working(cli, "making the agent"):
+        if skills:
+            body.skill_ids = [skill.id for skill in api.skills_named(skills)]
         made = api.create_agent(body)
     show(cli, made)
     if not cli.json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,6 +15,7 @@ from callboard_daemon.cli.typed import text_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE_OR_STDIN: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 CLEARABLE: Final = {
     "description": "description",
     "instructions": "instructions",
@@ -23,6 +25,7 @@ CLEARABLE: Final = {
     "profile": "model_profile",
     "custom-args": "custom_args",
     "mcp-config": "mcp_config",
+    "runtime-config": "runtime_config",
     "max-turns": "max_turns",
 }
 _OPTIONS: Final = (
@@ -40,6 +43,12 @@ _OPTIONS: Final = (
         "--custom-arg", "custom_args", multiple=True, metavar="ARG", help="An argument for its CLI; repeatable."
     ),
     click.option("--mcp-config-file", type=FILE, metavar="FILE", help="Its MCP servers, a JSON file."),
+    click.option(
+        "--runtime-config-file",
+        type=FILE_OR_STDIN,
+        metavar="FILE",
+        help="How its CLI reaches what runs it (OpenClaw's mode and gateway), a JSON file; - is stdin.",
+    ),
     click.option("--max-concurrent-tasks", type=click.IntRange(1, 50), metavar="N", help="How many tasks at once."),
     click.option("--max-turns", type=click.IntRange(1), metavar="N", help="End a run after so many turns."),
     click.option("--public", "access", flag_value="public", help="Every member may give it work."),
@@ -58,8 +67,8 @@ def agent_options(command: F) -> F:
 def fields_of(given: dict[str, Any]) -> dict[str, Any]:
     """The fields of a request from what was typed; what was not typed is absent. Raises `click.UsageError`."""
     said = {name: value for name, value in given.items() if value not in (None, ())}
-    file, config, access, invite = (
-        said.pop(n, None) for n in ("instructions_file", "mcp_config_file", "access", "invite")
+    file, config, reached, access, invite = (
+        said.pop(n, None) for n in ("instructions_file", "mcp_config_file", "runtime_config_file", "access", "invite")
     )
     if file is not None:
         if "instructions" in said:
@@ -67,6 +76,8 @@ def fields_of(given: dict[str, Any]) -> dict[str, Any]:
         said["instructions"] = text_of(file.read_bytes(), str(file))
     if config is not None:
         said["mcp_config"] = _object_in(config)
+    if reached is not None:
+        said["runtime_config"] = _object_in(reached)
     if "custom_args" in said:
         said["custom_args"] = list(said["custom_args"])
     return said | _access(access, invite or ())
@@ -84,9 +95,10 @@ def _access(access: str | None, invite: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _object_in(file: Path) -> dict[str, Any]:
-    """Nothing of the file is repeated: MCP servers' headers and environments hold secrets."""
+    """Nothing of the file is repeated: MCP servers' headers and environments hold secrets, and so does a gateway's."""
+    raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
-        value = json.loads(text_of(file.read_bytes(), str(file)))
+        value = json.loads(text_of(raw, str(file)))
     except ValueError as error:
         raise click.UsageError(f"{file} is not JSON ({type(error).__name__})") from None
     if not isinstance(value, dict):

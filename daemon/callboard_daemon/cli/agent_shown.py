@@ -32,12 +32,24 @@ def _fields(agent: AgentView) -> list[tuple[str, str]]:
         ("max tasks", str(agent.max_concurrent_tasks)),
         ("max turns", str(agent.max_turns or "")),
         ("arguments", one_line(" ".join(agent.custom_args), 200)),
+        ("runs through", _gateway(agent)),
+        ("skills", ", ".join(skill.name for skill in agent.skills)),
         ("environment", f"{agent.custom_env_key_count} variables" if agent.has_custom_env else ""),
         ("instructions", one_line(agent.instructions, 200)),
         ("open to", _open_to(agent)),
         ("can work", agent.readiness.state),
         *((reason.weight, _said(reason)) for reason in agent.readiness.reasons),
     ]
+
+
+def _gateway(agent: AgentView) -> str:
+    """Its gateway as far as it is named; whether it has a token is to be seen, the token is not."""
+    said = agent.runtime_config
+    pin = said.get("gateway", {})
+    if said.get("mode") != "gateway" and not pin:
+        return ""
+    where = ":".join(str(pin[part]) for part in ("host", "port") if pin.get(part)) or "its user's"
+    return f"gateway {where}{' (tls)' if pin.get('tls') else ''}{' with a token' if pin.get('token') else ''}"
 
 
 def _open_to(agent: AgentView) -> str:

@@ -135,8 +135,12 @@ def task_environment(
 
 
 def secrets_of(task: ClaimedTask) -> list[str]:
-    """Every value in the claim that must not show up in what is stored: the token, custom_env, MCP credentials."""
+    """Every value in the claim that must not show up in what is stored: the task's token, a gateway's, custom_env, MCP
+    credentials."""
     found = [task.auth_token, *task.agent.custom_env.values()]
+    gateway = (task.agent.runtime_config or {}).get("gateway")
+    if isinstance(gateway, dict) and isinstance(gateway.get("token"), str):
+        found.append(gateway["token"])
     for server in ((task.agent.mcp_config or {}).get("mcpServers") or {}).values():
         for table in ("env", "headers"):
             held = server.get(table) if isinstance(server, dict) else None

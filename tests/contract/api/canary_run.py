@@ -27,6 +27,7 @@ MCP = {
         "remote": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer canary-mcp-header"}},
     }
 }
+REACHED = {"mode": "gateway", "gateway": {"host": "canary-gateway-host", "port": 9, "token": "canary-gateway-token"}}
 ENV = {"API_KEY": "canary-custom-env", "OTHER": "canary-custom-env-other"}
 
 
@@ -84,6 +85,7 @@ def main(folder: Path) -> None:
             "invitation": stage.things["invitation"],
             "mcp env": "canary-mcp-env",
             "mcp header": "canary-mcp-header",
+            "gateway token": "canary-gateway-token",
             **{f"env {name}": value for name, value in ENV.items()},
             "misplaced": "canary-misplaced",
             **{
@@ -102,6 +104,9 @@ def main(folder: Path) -> None:
     agent = f"/api/agents/{stage.things['agent_id']}"
     do("aut", "PUT", f"{agent}/env", {"custom_env": ENV})
     do("aut", "PATCH", agent, {"mcp_config": MCP})
+    do("aut", "PATCH", agent, {"runtime_config": REACHED})
+    do("aut", "PUT", agent, {"runtime_config": do("aut", "GET", agent)["runtime_config"]})
+    do("aut", "POST", "/api/agents", {"name": "n", "runtime_id": stage.machine.runtime_id, "runtime_config": REACHED})
     _runs(stage, ledger)
     _everybody_looks(stage, ledger)
     _mistakes(do, agent)
@@ -164,6 +169,12 @@ def _mistakes(do: Any, agent: str) -> None:
         (f"{agent}/env", "PUT", '{"custom_env": {"A": "' + wrong),
         (agent, "PATCH", {"custom_env": {"A": wrong}}),
         (agent, "PATCH", {"mcp_config": wrong}),
+        (agent, "PATCH", {"runtime_config": wrong}),
+        (agent, "PATCH", {"runtime_config": {"gateway": wrong}}),
+        (agent, "PATCH", {"runtime_config": {"gatway": {"token": wrong}}}),
+        (agent, "PATCH", {"runtime_config": {"gateway": {"token": [wrong]}}}),
+        (agent, "PATCH", {"runtime_config": {"gateway": {"host": f"ws://h?token={wrong}"}}}),
+        (agent, "PATCH", {"runtime_config": {"gateway": {"token": f"{wrong}\n{wrong}"}}}),
         ("/api/agents", "POST", {"name": "n", "custom_env": {"A": wrong}}),
         ("/api/agents", "POST", {"name": "n", "mcp_config": [wrong]}),
         ("/api/bootstrap", "POST", {"secret": wrong}),
@@ -179,7 +190,11 @@ def _troubles(stage: Stage, outage: Outage, do: Any, agent: str, folder: Path) -
     """A store, a secret store and a doorbell that fail while secrets are in hand: what is logged then?"""
     for fault in (Fault.UNAVAILABLE, Fault.THROTTLING, Fault.LOST_RESPONSE):
         for reads in (3, 4):  # who asks and which agent is read; then what is written fails
-            for path, body in ((f"{agent}/env", {"custom_env": ENV}), (agent, {"mcp_config": MCP})):
+            for path, body in (
+                (f"{agent}/env", {"custom_env": ENV}),
+                (agent, {"mcp_config": MCP}),
+                (agent, {"runtime_config": REACHED}),
+            ):
                 outage.now, outage.reads = fault, reads
                 assert do("aut", "PUT", path, body).status == 503
                 outage.now = None
@@ -189,6 +204,7 @@ def _troubles(stage: Stage, outage: Outage, do: Any, agent: str, folder: Path) -
         ports.use(ports.Ports(clock=usual.clock, secrets=broken))
         do("aut", "GET", f"{agent}/env")
         do("aut", "PUT", f"{agent}/env", {"custom_env": ENV})
+        do("aut", "PATCH", agent, {"runtime_config": REACHED})
         do("dmn", "POST", "/api/daemon/tasks/claim", {"runtime_ids": [stage.machine.runtime_id]})
     ports.use(ports.Ports(clock=usual.clock, secrets=usual.secrets, doorbell=_Broken()))
     do("aut", "POST", "/api/tasks", {"agent": stage.things["agent_id"], "prompt": "p"})

@@ -18,10 +18,13 @@ SHOWN = {
     "mcp env": {
         "dmn claim",
         "{own} PATCH /api/agents/{agent}",
+        "{own} PUT /api/agents/{agent}",
+        "{own} GET /api/agents/{agent}",
         "{own} GET /api/agents/{agent_id}",
         "{own} GET /api/agents",
     },
     "env API_KEY": {"dmn claim", "{own} PUT /api/agents/{agent}/env", "{own} GET /api/agents/{agent_id}/env"},
+    "gateway token": {"dmn claim"},
     "token task complete": {"dmn claim"},
     "token task fail": {"dmn claim"},
 }

@@ -9,7 +9,7 @@ from callboard_adapters.base import SessionId
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
 from callboard_adapters.openclaw import OpenclawAdapter
-from callboard_adapters.options import ExecOptions
+from callboard_adapters.options import ExecOptions, OpenclawGateway
 from callboard_adapters.process.framing import LineFramer
 from callboard_wire.failures import FailureReason
 from tests.unit.adapters.speaking import Speaking
@@ -302,9 +302,138 @@ def test_the_model_is_an_agent_or_a_provider_s_model():
     assert [a for a in both.launch.args if "agent" in a] == ["agent", "--agent=dev"]
 
 
-def test_gateway_mode_leaves_the_local_flag_out():
-    assert "--local" in openclaw().launch.args
-    assert "--local" not in openclaw(options=ExecOptions(cwd="/work-dir", openclaw_mode="gateway")).launch.args
+# ── a gateway ────────────────────────────────────────────────────────────────
+
+
+def through(mode: str | None = "gateway", files: dict[str, bytes] | None = None, **gateway: Any) -> Speaking:
+    options = ExecOptions(cwd="/work-dir", openclaw_mode=mode, openclaw_gateway=OpenclawGateway(**gateway))
+    return openclaw(options=options, files=files)
+
+
+def answered(status: str = "ok", **more: Any) -> dict[str, Any]:
+    return {"runId": "r-1", "status": status, "summary": "completed" if status == "ok" else "failed", **more}
+
+
+@pytest.mark.parametrize(("mode", "local"), [(None, True), ("", True), ("local", True), ("gateway", False)])
+def test_gateway_mode_leaves_the_local_flag_out(mode, local):
+    run = openclaw(options=ExecOptions(cwd="/work-dir", openclaw_mode=mode))
+    assert ("--local" in run.launch.args) is local
+    assert "gateway" not in wrapper(run), "the user's own"
+
+
+@pytest.mark.parametrize(
+    ("gateway", "url"),
+    [
+        ({"host": "claw.internal"}, "ws://claw.internal:18789"),
+        ({"host": "claw.internal", "port": 9, "tls": True}, "wss://claw.internal:9"),
+        ({"port": 39222}, "ws://127.0.0.1:39222"),
+        ({"tls": True}, "wss://127.0.0.1:18789"),
+        ({"host": "fd00::7", "port": 9}, "ws://[fd00::7]:9"),
+    ],
+)
+def test_a_named_gateway_is_the_one_the_cli_connects_to(gateway, url):
+    assert wrapper(through(**gateway))["gateway"] == {"mode": "remote", "remote": {"url": url}}
+    with_token = through(**gateway, token="t0ken")
+    assert wrapper(with_token)["gateway"] == {"mode": "remote", "remote": {"url": url, "token": "t0ken"}}
+
+
+def test_what_the_user_keeps_for_their_gateway_is_not_sent_to_another():
+    """Seen: merged under ours, the user's file adds their `gateway.remote.password` to what 2026.9.6 sends."""
+    theirs = {CONFIG: b'{"gateway": {"remote": {"password": "theirs"}}, "agents": {"list": []}}'}
+    run = through(files=theirs, host="claw.internal", token="t0ken")
+    assert "$include" not in wrapper(run)
+    assert run.asked == [], "and it is not asked about"
+
+
+def test_a_token_alone_is_for_the_user_s_own_gateway_here_or_elsewhere():
+    run = wrapper(through(token="t0ken"))
+    assert run["$include"] == [CONFIG]
+    assert run["gateway"] == {"auth": {"mode": "token", "token": "t0ken"}, "remote": {"token": "t0ken"}}
+
+
+@pytest.mark.parametrize("mode", [None, "", "local"])
+def test_a_gateway_that_the_mode_leaves_aside_is_in_no_file(mode):
+    run = through(mode, host="claw.internal", token="t0ken")
+    assert "gateway" not in wrapper(run)
+    assert not [file for file in run.launch.files if b"t0ken" in file.content]
+
+
+def test_a_token_is_in_the_private_file_that_goes_with_the_run_and_nowhere_else():
+    run = through(host="claw.internal", token="t0ken")
+    holding = [file for file in run.launch.files if b"t0ken" in file.content]
+    assert [(file.path, file.mode, file.after) for file in holding] == [
+        (run.launch.env["OPENCLAW_CONFIG_PATH"], 0o600, "remove")
+    ]
+    assert "t0ken" not in f"{run.launch.args} {run.launch.env} {run.launch.notices}"
+    assert "t0ken" not in repr(OpenclawGateway(token="t0ken"))
+
+
+@pytest.mark.parametrize(
+    ("token", "written"),
+    [
+        ("a${HOME}b", "a$${HOME}b"),
+        ("$${HOME}x", "$$${HOME}x"),
+        ("a$b${c}$", "a$b${c}$"),
+        ("${A}${B_1}", "$${A}$${B_1}"),
+    ],
+)
+def test_a_token_is_not_read_as_a_variable(token, written):
+    assert wrapper(through(host="h", token=token))["gateway"]["remote"]["token"] == written
+
+
+@pytest.mark.parametrize("token", ["$HOME", "${API_KEY}"])
+def test_a_token_that_cannot_be_told_from_a_variable_is_refused_and_not_shown(token):
+    with pytest.raises(LaunchRefused) as refused:
+        through(host="h", token=token)
+    assert refused.value.failure_reason is FailureReason.MISSING_CONFIG
+    assert token not in str(refused.value)
+
+
+def test_mcp_servers_that_a_gateway_does_not_get_are_said():
+    servers = {"mcpServers": {"a": {"command": "c"}}}
+    run = openclaw(options=ExecOptions(cwd="/work-dir", openclaw_mode="gateway", mcp_config=servers))
+    assert "those of the agent are not used" in run.launch.notices[0].content
+
+
+def test_a_gateway_s_answer_is_the_document_in_its_result():
+    """Seen: what a local run prints is one level deeper."""
+    run = through().line(*lines(answered(result=document("hello"))))
+    outcome = run.finish()
+    assert (outcome.status, outcome.output, outcome.session_id) == (RunStatus.COMPLETED, "hello", "s-1")
+    assert outcome.usage == {"m": TokenUsage(10, 3, 2, 0, 125_000_000)}
+    assert run.turn_ended
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (answered("error", result={"payloads": [{"text": "Context overflow", "isError": True}]}), "Context overflow"),
+        (answered("error", result=document("half of it")), "failed"),
+        (answered("error"), "failed"),
+        (answered("timeout", summary="", error={"message": "too late"}), "too late"),
+        (answered("in_flight", summary=None, result=None), "the gateway ended the run as in_flight"),
+    ],
+)
+def test_a_gateway_that_does_not_say_ok_has_failed_the_run(answer, error):
+    outcome = through().line(*lines(answer)).finish(code=1)
+    assert (outcome.status, outcome.error) == (RunStatus.FAILED, error)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("unauthorized: gateway token mismatch (use this gateway's gateway.auth.token)", FailureReason.AUTH),
+        ("gateway agent requires credentials before opening a websocket", FailureReason.AUTH),
+        ("Gateway not reachable at ws://127.0.0.1:39222 (ECONNREFUSED).", FailureReason.NETWORK),
+    ],
+)
+def test_a_gateway_that_lets_nobody_in_is_told_from_one_that_is_not_there(message, reason):
+    """The CLI's own sentences, 2026.9.6."""
+    refusal = {"ok": False, "error": {"type": "cli_error", "message": message}}
+    assert through().line(*lines(refusal)).finish(code=1).failure.reason is reason
+
+
+# ── arguments ────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -225,9 +225,16 @@ def test_a_proxy_set_in_one_case_is_there_in_both() -> None:
 
 def test_every_secret_of_a_claim_is_known_to_the_masker() -> None:
     mcp = {"mcpServers": {"x": {"env": {"K": "mcp-env"}, "headers": {"Authorization": "mcp-header"}}, "y": "odd"}}
-    task = claimed(agent={"custom_env": {"A": "custom"}, "mcp_config": mcp})
-    assert set(secrets_of(task)) == {"mat_secret-of-the-task", "custom", "mcp-env", "mcp-header"}
+    reached = {"gateway": {"host": "h", "token": "gateway-token"}}
+    task = claimed(agent={"custom_env": {"A": "custom"}, "mcp_config": mcp, "runtime_config": reached})
+    assert set(secrets_of(task)) == {"mat_secret-of-the-task", "gateway-token", "custom", "mcp-env", "mcp-header"}
     assert "mat_secret" not in repr(task)
+    assert "gateway-token" not in repr(task)
+
+
+@pytest.mark.parametrize("odd", [{"gateway": "h"}, {"gateway": {"token": 5}}, {"gateway": None}, {"mode": "gateway"}])
+def test_a_claim_of_a_newer_server_does_not_confuse_the_masker(odd: dict[str, object]) -> None:
+    assert secrets_of(claimed(agent={"runtime_config": odd})) == ["mat_secret-of-the-task"]
 
 
 # ── identity and marker ──────────────────────────────────────────────────────
