@@ -70,10 +70,17 @@ class TurnError:
 
 
 def _kind(info: Any) -> tuple[str, int | None]:
+    """(kind in today's spelling, HTTP status). The older events say `context_window_exceeded`, `http_status_code`."""
     if isinstance(info, str):
-        return info, None
+        return _today(info), None
     if isinstance(info, dict) and len(info) == 1:
         kind, detail = next(iter(info.items()))
-        status = detail.get("httpStatusCode") if isinstance(detail, dict) else None
-        return str(kind), status if type(status) is int else None
+        detail = detail if isinstance(detail, dict) else {}
+        status = detail.get("httpStatusCode", detail.get("http_status_code"))
+        return _today(str(kind)), status if type(status) is int else None
     return "", None
+
+
+def _today(kind: str) -> str:
+    first, *rest = kind.split("_")
+    return first + "".join(word.capitalize() for word in rest)

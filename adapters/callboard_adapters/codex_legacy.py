@@ -61,7 +61,8 @@ class LegacyEvents:
             return self._shown.unheard_of(f"shape of event {kind}", message)
 
     def _tokens(self, message: dict[str, Any]) -> Sequence[Output]:
-        if not self._usage.step(self._thread_id, message.get("info"), mine=True):
+        mine = self._shown.progressed or self._usage.knows_total(self._thread_id)
+        if not self._usage.step(self._thread_id, message.get("info"), mine=mine):
             return ALIVE
         return [Usage(self._usage.by_model())]
 

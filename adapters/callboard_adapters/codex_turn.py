@@ -90,9 +90,17 @@ class Turn:
         legacy = note.key.startswith("codex/event")
         if self.events is None:
             return self._announced(self._choose(note, legacy))
-        if legacy != isinstance(self.events, LegacyEvents):
-            return ALIVE  # servers of some months spoke both at once: the second telling is dropped
+        if legacy != isinstance(self.events, LegacyEvents) and not self._outranked(note):
+            return ALIVE  # servers up to 0.11x speak both at once: the second telling is dropped
         return self._announced(self.events.receive(note))
+
+    def _outranked(self, note: Notification) -> bool:
+        """Whether the older events gave way to today's protocol, which says more. Which of the two a server of both
+        begins with is a matter of chance; once something was shown, the other would show it again."""
+        if self.shown.progressed or isinstance(self.events, ModernEvents) or not ModernEvents.decides(note):
+            return False
+        self.events = ModernEvents(self.shown, self.usage)
+        return True
 
     def _announced(self, outputs: Sequence[Output]) -> Sequence[Output]:
         """Name the conversation with its first sign of work: before that a repeated start may still give it up, and
@@ -130,7 +138,8 @@ class Turn:
     # beside the turn -------------------------------------------------------------
 
     def _count(self, thread_id: str, note: Notification, *, mine: bool) -> Sequence[Output]:
-        if not self.usage.step(thread_id, note.params.get("tokenUsage"), mine=mine):
+        working = mine and (self.shown.progressed or self.usage.knows_total(thread_id))
+        if not self.usage.step(thread_id, note.params.get("tokenUsage"), mine=working):
             return ALIVE
         return [Usage(self.usage.by_model())]
 

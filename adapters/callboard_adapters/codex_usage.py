@@ -1,8 +1,9 @@
 """Tokens of a codex run.
 
 `thread/tokenUsage/updated` carries the thread's `total`, cumulative over all its runs, and the `last` model call. On
-resume the old total is announced once more before the turn begins. So a run's share is counted in steps: from the last
-total seen to the new one, whoever's turn the step in between belonged to, and `last` where no total is known yet.
+resume the old total is announced once more: by today's servers before the turn begins, by those up to 0.12x inside the
+new turn, before its first sign of work. So a run's share is counted in steps: from the last total seen to the new one,
+whoever's turn the step in between belonged to, and `last` where no total is known yet.
 The rollout file has the same numbers (`token_count` lines) and is read when the pipe had none.
 
 `input` includes what was read from and written to the cache; `output` includes reasoning.
@@ -76,6 +77,11 @@ class RunUsage:
 
     def follows(self, thread_id: str) -> bool:
         return thread_id in self._threads
+
+    def knows_total(self, thread_id: str) -> bool:
+        """Whether a total has been seen: until then a resumed thread's first one may only repeat the earlier bill."""
+        thread = self._threads.get(thread_id)
+        return thread is not None and thread.total is not None
 
     def step(self, thread_id: str, usage: Any, *, mine: bool) -> bool:
         thread = self._threads.get(thread_id)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from callboard_adapters.base import Alive, Output, Reply, Stop, Timer, TurnEnded, Usage
 from callboard_adapters.codex_talk import Conversation, Wishes
 from callboard_adapters.messages import Message, MessageType, TokenUsage
+from callboard_wire.failures import FailureReason
 
 THREAD, TURN = "th-1", "tu-1"
 
@@ -171,6 +172,27 @@ def test_the_tokens_of_an_agent_it_spawned_are_this_runs_and_those_of_other_thre
     assert talk.conversation.usage.by_model() == {"m-1": TokenUsage(10, 1)}
 
 
+def spent(calls: int) -> dict[str, Any]:
+    """What a thread of `calls` model calls announces."""
+    last = {"inputTokens": 10, "outputTokens": 1}
+    return {"total": {name: count * calls for name, count in last.items()}, "last": last}
+
+
+@pytest.mark.parametrize("earlier", [1, 5])
+def test_a_resumed_threads_old_bill_announced_inside_the_new_turn_is_not_this_runs(earlier):
+    talk = Talk(resume=THREAD)
+    talk.answer("initialize", {})
+    talk.answer("thread/resume", {"thread": {"id": THREAD}, "model": "m-1"})
+    talk.answer("turn/start", {"turn": {"id": TURN}})
+    talk.note("turn/started", turn={"id": TURN})
+    talk.note("item/completed", item={"type": "userMessage", "id": "u"})
+    talk.note("thread/tokenUsage/updated", tokenUsage=spent(earlier))
+    assert talk.conversation.usage.by_model() == {}
+    talk.note("item/completed", item=text_item("recalled"))
+    talk.note("thread/tokenUsage/updated", tokenUsage=spent(earlier + 1))
+    assert talk.conversation.usage.by_model() == {"m-1": TokenUsage(10, 1)}
+
+
 @pytest.mark.parametrize("tier", ["", "priority"])
 def test_an_empty_wish_is_not_sent(tier):
     talk = Talk(tier=tier).begin()
@@ -269,6 +291,34 @@ def test_a_server_that_tells_everything_in_both_protocols_is_heard_once():
     talk.note("item/completed", item=text_item("twice"))
     talk.event("task_complete")
     assert [m.content for m in talk.messages(MessageType.TEXT)] == ["twice"]
+
+
+def test_a_server_of_both_protocols_is_heard_in_todays_whichever_it_speaks_first():
+    talk = legacy()
+    talk.note("turn/started", turn={"id": TURN})
+    talk.event("error", message="no room left", codex_error_info="context_window_exceeded")
+    talk.note("error", error={"message": "no room left", "codexErrorInfo": "contextWindowExceeded"})
+    talk.note("item/started", item={"type": "commandExecution", "id": "c", "command": "ls", "cwd": "/w"})
+    assert [m.content for m in talk.messages(MessageType.ERROR)] == ["no room left"]
+    assert [m.input for m in talk.messages(MessageType.TOOL_USE)] == [{"command": "ls", "cwd": "/w"}]
+
+
+@pytest.mark.parametrize(
+    ("info", "reason", "status"),
+    [
+        ("context_window_exceeded", FailureReason.CONTEXT_OVERFLOW, None),
+        ("usage_limit_exceeded", FailureReason.QUOTA, None),
+        ("internal_server_error", FailureReason.SERVER_ERROR, None),
+        ({"http_connection_failed": {"http_status_code": 401}}, FailureReason.AUTH, 401),
+        ({"response_stream_disconnected": {"http_status_code": None}}, FailureReason.NETWORK, None),
+    ],
+)
+def test_the_older_events_name_the_kind_of_an_error_in_their_own_spelling(info, reason, status):
+    talk = legacy()
+    talk.event("error", message="it went wrong", codex_error_info=info)
+    talk.event("task_complete")
+    failure = talk.conversation.turn.end.error.failure()
+    assert (failure.reason, failure.http_status) == (reason, status)
 
 
 def test_an_announcement_in_the_older_words_does_not_make_the_server_old():
