@@ -29,7 +29,8 @@ _AUTH = re.compile(
     r"auth/billing failure|authentication source|no api key|temporarily disabled|requires credentials", re.IGNORECASE
 )
 _BILLING = re.compile(r"billing error", re.IGNORECASE)
-_UNREACHABLE = re.compile(r"request timed out|fetch failed|terminated|gateway not reachable", re.IGNORECASE)
+_NO_GATEWAY = re.compile(r"gateway not reachable", re.IGNORECASE)
+_SLOW = re.compile(r"request timed out|fetch failed|terminated", re.IGNORECASE)
 _KINDS = {
     "context_overflow": FailureReason.CONTEXT_OVERFLOW,
     "incomplete_turn": FailureReason.EMPTY_OUTPUT,
@@ -230,12 +231,14 @@ def tokens(used: Mapping[str, Any], cost: Any = None) -> TokenUsage:
 def classify(document: Document, exit: ProcessExit) -> FailureDetail:
     """Why the run in `document` failed: OpenClaw has a sentence and for some errors a word of its own."""
     found = failures.classify(document.error, exit)
+    if _NO_GATEWAY.search(document.error):  # its address and the path of its file are full of numbers: 503, say
+        return replace(found, reason=FailureReason.NETWORK, http_status=None)
     if document.kind in _KINDS and found.reason is FailureReason.UNKNOWN:
         return replace(found, reason=_KINDS[document.kind], provider_code=document.kind)
     for pattern, reason in (
         (_AUTH, FailureReason.AUTH),
         (_BILLING, FailureReason.QUOTA),
-        (_UNREACHABLE, FailureReason.NETWORK),
+        (_SLOW, FailureReason.NETWORK),
     ):
         if found.reason is FailureReason.UNKNOWN and pattern.search(document.error):
             return replace(found, reason=reason)

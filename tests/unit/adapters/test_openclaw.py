@@ -425,6 +425,7 @@ def test_a_gateway_that_does_not_say_ok_has_failed_the_run(answer, error):
         ("unauthorized: gateway token mismatch (use this gateway's gateway.auth.token)", FailureReason.AUTH),
         ("gateway agent requires credentials before opening a websocket", FailureReason.AUTH),
         ("Gateway not reachable at ws://127.0.0.1:39222 (ECONNREFUSED).", FailureReason.NETWORK),
+        ("Gateway not reachable at ws://127.0.0.1:503 (ECONNREFUSED).\nConfig: /tmp/401/c.json", FailureReason.NETWORK),
     ],
 )
 def test_a_gateway_that_lets_nobody_in_is_told_from_one_that_is_not_there(message, reason):
