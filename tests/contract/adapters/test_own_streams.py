@@ -80,6 +80,14 @@ async def test_a_completed_recording_gives_its_answer_and_its_own_tokens(tmp_pat
     assert "".join(m.content for m in messages if m.type is MessageType.TEXT).count(output) == 1
 
 
+async def test_a_run_that_openclaw_s_gateway_did_has_its_answer_its_tokens_and_its_cost(tmp_path):
+    """Recorded through a real gateway with the model of the other recordings: its answer is one level deeper."""
+    _, result = await play("openclaw", "gateway", tmp_path)
+    assert (result.status, result.output) == (RunStatus.COMPLETED, "Hello from the loopback model.")
+    assert result.usage == {"loopback-model": TokenUsage(*ONE, COST["openclaw"][ONE])}
+    assert result.session_id
+
+
 @pytest.mark.parametrize("provider", ["opencode", "pi", "copilot"])
 async def test_a_tool_call_is_told_with_its_result(tmp_path, provider):
     messages, _ = await play(provider, "tool", tmp_path)
