@@ -92,6 +92,7 @@ class Capabilities:
     models: tuple[Model, ...] = ()  # those known without asking the CLI
     model_flag: bool = True
     max_turns: bool = False
+    gateway: bool = False  # a run may be done by a gateway elsewhere: `ExecOptions.openclaw_mode`
     system_prompt: bool = False  # the adapter forwards `ExecOptions.system_prompt` itself
     context_file: str | None = None
     skills_folder: str | None = None

@@ -57,6 +57,7 @@ _TABLES: tuple[tuple[str, tuple[Column, ...]], ...] = (
             ("turn limit", lambda c: c.max_turns),
             ("system prompt", lambda c: c.system_prompt),
             ("MCP by", lambda c: c.mcp),
+            ("a gateway does the run", lambda c: c.gateway),
         ),
     ),
     (

@@ -96,6 +96,7 @@ class OpenclawAdapter(Adapter):
         cost=True,
         thinking_levels=("off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"),
         model_source=ModelSource.COMMAND,
+        gateway=True,
         system_prompt=True,
         context_file="AGENTS.md",
         skills_folder="skills",

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from callboard_adapters.backend import create_backend
+from callboard_adapters.capabilities import Capabilities
 from callboard_adapters.messages import Result, RunStatus, TokenUsage, add_usage
 from callboard_adapters.options import BackendConfig, ExecOptions, OpenclawGateway
 from callboard_adapters.session import Session
@@ -22,7 +23,7 @@ from callboard_daemon.settings import Settings
 from callboard_daemon.stop import StopSignal
 from callboard_wire.bodies import ClaimedTask
 from callboard_wire.failures import FailureReason
-from callboard_wire.runtime_config import READ_BY, RuntimeConfig
+from callboard_wire.runtime_config import RuntimeConfig
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +71,15 @@ def options_for(
     task: ClaimedTask, prepared: Prepared, settings: Settings, run_id: str, *, resume: str, lost: bool
 ) -> ExecOptions:
     """What the run asks of the adapter: the agent's wishes first, then this machine's, then the provider's defaults."""
-    agent, machine = task.agent, settings.of_provider(task.provider)
+    agent, machine, can = task.agent, settings.of_provider(task.provider), prepared.found.capabilities
+    gateway = _gateway(task, can)
+    here = gateway.get("openclaw_mode") != "gateway"
+    brief = render_brief(task, prepared.skills if here else (), here=here)
     limits = [seconds for seconds in (task.timeout_s, settings.agent_timeout) if seconds]
     return ExecOptions(
         cwd=prepared.root.workdir,
         model=agent.model or machine.model or None,
-        system_prompt=system_prompt(task, prepared.found.capabilities, render_brief(task, prepared.skills)),
+        system_prompt=system_prompt(can, brief, here=here),
         thread_name=task.thread_name or None,
         max_turns=agent.max_turns,
         max_tokens=agent.max_tokens,
@@ -90,14 +94,14 @@ def options_for(
         thinking_level=agent.thinking_level,
         service_tier=agent.service_tier,
         run_id=run_id,
-        **_openclaw(task),
+        **gateway,
     )
 
 
-def _openclaw(task: ClaimedTask) -> dict[str, Any]:
+def _gateway(task: ClaimedTask, can: Capabilities) -> dict[str, Any]:
     """Where the run is done, as options. What cannot be read ends it: it would be done somewhere else than was said.
     Raises `PrepareError` with the fields, which hold no value."""
-    if task.provider != READ_BY or not task.agent.runtime_config:
+    if not can.gateway or not task.agent.runtime_config:
         return {}
     try:
         config = RuntimeConfig.of_claim(task.agent.runtime_config)

@@ -86,9 +86,9 @@ def prepare(
         raise _disk_error(error, machine.workspaces_root) from error
 
 
-def system_prompt(task: ClaimedTask, can: Capabilities, brief: str) -> str | None:
-    """The brief once more, for a CLI that reads no context file but takes a system prompt."""
-    return brief if can.system_prompt and not can.context_file else None
+def system_prompt(can: Capabilities, brief: str, *, here: bool) -> str | None:
+    """The brief once more, for a CLI that takes a system prompt and reads no context file, or none of this folder."""
+    return brief if can.system_prompt and not (can.context_file and here) else None
 
 
 def _environment(

@@ -35,12 +35,14 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Provider:
     """`open_levels`: the CLI learns its levels from a catalogue of its own, so any word may be one. `models` are those
-    known without asking the CLI; it may have others. `profiles`: what `fast` and `smart` are here."""
+    known without asking the CLI; it may have others. `gateway`: it reads an agent's `runtime_config`. `profiles`: what
+    `fast` and `smart` are here."""
 
     thinking_levels: tuple[str, ...] = ()
     open_levels: bool = False
     service_tiers: bool = False
     turn_limit: bool = False
+    gateway: bool = False
     models: tuple[Model, ...] = ()
     profiles: Mapping[str, Choice] = field(default_factory=dict)
 
@@ -93,7 +95,9 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     "kimi": Provider(thinking_levels=("off", "on", "low", "medium", "high", "max"), profiles=_BY_LEVEL),
     "kiro": Provider(),
     "openclaw": Provider(
-        thinking_levels=("off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"), profiles=_BY_LEVEL
+        thinking_levels=("off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"),
+        gateway=True,
+        profiles=_BY_LEVEL,
     ),
     # A level is the name of a variant, which a user's configuration may add to; not every model has one.
     "opencode": Provider(

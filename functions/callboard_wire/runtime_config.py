@@ -19,8 +19,6 @@ from callboard_wire.bodies import Body
 
 MASK: Final = "***"
 """Stands for a token that is there and is not shown."""
-READ_BY: Final = "openclaw"
-"""The provider that these settings are for; to others they say nothing."""
 MAX_HOST_CHARS: Final = 253
 _HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -30,6 +30,7 @@ token = gateway.get("remote", {{}}).pop("token", "")
 told = {{"args": sys.argv[1:], "env": sorted(os.environ.values()), "gateway": gateway, "path": path}}
 told |= {{"mode": oct(os.stat(path).st_mode & 0o777), "token": hashlib.sha256(token.encode()).hexdigest()}}
 told["said"] = token
+told["prompt"] = open(sys.argv[sys.argv.index("--message-file") + 1]).read()
 result = {{"payloads": [{{"text": json.dumps(told)}}], "meta": {{"durationMs": 5, "agentMeta": {{"sessionId": "s"}}}}}}
 print(json.dumps({{"runId": "r", "status": "ok", "summary": "completed", "result": result}}, indent=2))
 """
@@ -110,6 +111,19 @@ def test_what_a_command_shows_can_be_sent_back_and_keeps_the_token(machine: With
     machine.made("agent", "update", "eve", "--clear", "runtime-config")
     told = machine.told("eve")
     assert (told["gateway"], "--local" in told["args"]) == ({}, True)
+
+
+def test_a_gateway_is_told_what_the_agents_folder_would_say_and_nothing_of_the_folder(machine: WithOpenclaw) -> None:
+    """It does not see the task's folder, so the file there with the agent's instructions says nothing to it."""
+    made = ["agent", "create", "ivy", "--instructions", "Be brief.", "--runtime-config-file", "-"]
+    machine.made(*made, stdin=config(host="h", token=TOKEN))
+    prompt = machine.told("ivy")["prompt"]
+    assert prompt.endswith("\n\ngo")
+    assert "Be brief." in prompt
+    assert "working folder" not in prompt
+    assert "on PATH" not in prompt
+    machine.made("agent", "update", "ivy", "--clear", "runtime-config")
+    assert machine.told("ivy")["prompt"] == "go", "here its CLI reads the file"
 
 
 def test_a_configuration_that_cannot_be_is_refused_before_it_is_sent_and_not_repeated(machine: WithOpenclaw) -> None:

@@ -22,17 +22,19 @@ _GAP: Final = "\n\n"
 _SURROUNDINGS: Final = """\
 # You are working for Callboard
 
-Callboard gave you this task and is reading along. Your working folder is private to the task.
+Callboard gave you this task and is reading along.{folder}
 
 ## Rules of this place
 
 - The task ends when your turn ends. Finish, or wait for, everything you start; do not leave work in the background.
 - Nobody can answer questions during the run. When something is missing, do what can be done, and say what is missing.
 - Your final message is the result people see. A path on this machine means nothing to them: describe or quote instead.
+"""
+_FOLDER: Final = " Your working folder is private to the task."
+_COMMAND: Final = """\
 - `callboard` (also as `multica`) is on PATH and speaks to the control plane with this task's own token. Add
   `--output json` for scripts, and do not merge stderr into stdout then: only stdout is JSON.
 """
-
 
 _SKILLS: Final = """\
 ## Your skills
@@ -42,11 +44,13 @@ names lie beside it.
 """
 
 
-def render_brief(task: ClaimedTask, skills: Sequence[Placed] = ()) -> str:
+def render_brief(task: ClaimedTask, skills: Sequence[Placed] = (), *, here: bool = True) -> str:
     """The block's text for `task`: the same bytes for every run of the same agent in the same workspace. `skills` are
-    named as they lie in the workdir; what they are for is said where the CLI does not find them by itself."""
+    named as they lie in the workdir; what they are for is said where the CLI does not find them by itself. An agent
+    that is not `here` (a gateway does the run) has neither our folder nor our command, and is told of none."""
     agent = task.agent
-    sections = [_SURROUNDINGS.rstrip(), f"## Who you are\n\nAgent {_plain(agent.name)} (id {agent.id})."]
+    place = _SURROUNDINGS.format(folder=_FOLDER if here else "") + (_COMMAND if here else "")
+    sections = [place.rstrip(), f"## Who you are\n\nAgent {_plain(agent.name)} (id {agent.id})."]
     if agent.instructions.strip():
         sections.append(f"## Your instructions\n\n{agent.instructions.strip()}")
     if task.workspace_context.strip():

@@ -14,7 +14,8 @@ from callboard_control.errors import Unavailable
 from callboard_control.ports.secrets import SecretsUnavailable, gateway_token_of
 from callboard_control.store import keys
 from callboard_control.store.models import AgentItem
-from callboard_wire.runtime_config import MASK, READ_BY, RuntimeConfig
+from callboard_wire.providers import PROVIDERS
+from callboard_wire.runtime_config import MASK, RuntimeConfig
 
 CONFIG: Final = "runtime_config"
 VERSION: Final = "gateway_token_version"
@@ -57,9 +58,11 @@ def shown(agent: AgentItem) -> dict[str, Any]:
 
 def unread(agent: AgentItem) -> str:
     """Why some of it does nothing, as a sentence; "" where all of it is read or nothing is said."""
-    config = shown(agent)
-    if config and agent.provider != READ_BY:
-        return f"Its runtime_config has no effect: only {READ_BY} reads one, and this is {agent.provider}."
+    config, provider = shown(agent), agent.provider or ""
+    known = PROVIDERS.get(provider)
+    if config and known is not None and not known.gateway:
+        readers = ", ".join(name for name, each in PROVIDERS.items() if each.gateway)
+        return f"Its runtime_config has no effect: {provider} reads none ({readers} would)."
     if "gateway" in config and config.get("mode") != "gateway":
         return "The gateway in its runtime_config is not used: its mode is not `gateway`."
     return ""

@@ -17,6 +17,7 @@ def test_both_ends_know_the_same_of_a_provider(name: str):
     declared, known = adapter_class(name).capabilities, PROVIDERS[name]
     assert known.thinking_levels == declared.thinking_levels
     assert known.turn_limit == declared.max_turns
+    assert known.gateway == declared.gateway
     assert known.models == declared.models
     assert len({model.id for model in known.models}) == len(known.models)
 

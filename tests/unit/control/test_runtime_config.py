@@ -289,7 +289,7 @@ def reasons(world: World, name: str) -> dict[str, str]:
 def test_a_provider_that_reads_none_keeps_it_and_the_agent_says_so(world: World, machine: Machine) -> None:
     """It is no mistake of the agent's: moved to a machine with OpenClaw it means something again."""
     put(world, CONFIG)
-    assert "only openclaw reads one, and this is echo" in reasons(world, "ada")["runtime_config_unread"]
+    assert "echo reads none (openclaw would)" in reasons(world, "ada")["runtime_config_unread"]
     claw = world.machine("claw", "openclaw")
     world.ok("PATCH", agent_path(world), {"runtime_id": claw.runtime_id})
     assert "runtime_config_unread" not in reasons(world, "ada")
