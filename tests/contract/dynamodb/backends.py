@@ -138,3 +138,15 @@ def differs(reason: str, *claims: str) -> dict[str, str]:
 
 def _marks(reason: str | None) -> list[pytest.MarkDecorator]:
     return [pytest.mark.xfail(strict=True, reason=f"ministack: {reason}")] if reason else []
+
+
+def pages(dynamo: Dynamo, **request: Any) -> list[list[dict[str, Any]]]:
+    """All pages of a query, following LastEvaluatedKey."""
+    found = []
+    start: dict[str, Any] = {}
+    while True:
+        answer = dynamo.client.query(**request, **start)
+        found.append(answer["Items"])
+        if "LastEvaluatedKey" not in answer:
+            return found
+        start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
