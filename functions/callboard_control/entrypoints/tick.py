@@ -23,8 +23,9 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     swept = asdict(sweep())
     swept.pop("_left")
     logger.info("swept", extra=swept)
-    # A fresh set a call: the usual one is shared by the process, and two ticks may run at once.
-    metrics = EphemeralMetrics(namespace="Callboard", service="callboard")
+    # A fresh set a call: the usual one is shared by the process, and two ticks may run at once. Its service is the
+    # environment's, which names the stage.
+    metrics = EphemeralMetrics(namespace="Callboard")
     for name, field in METRICS.items():
         metrics.add_metric(name, MetricUnit.Count, swept[field])
     metrics.flush_metrics()

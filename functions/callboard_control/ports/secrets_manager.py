@@ -12,6 +12,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from callboard_control.ports.secrets import PREFIX, SecretsUnavailable
 
 CACHED: Final = 256
+CONNECT_S: Final = 1
+READ_S: Final = 2
+TRIES: Final = 2
+"""A call must have failed while its caller still listens, as the store's must: botocore's minute a try would end the
+function first, and with a claim the answer for tasks that it has taken already."""
 
 
 class SecretsManager:
@@ -64,8 +69,11 @@ class SecretsManager:
         if self._client is None:
             # Not boto3: the bundle has botocore, the runtime's own boto3 would want another version of it.
             import botocore.session
+            from botocore.config import Config
 
-            self._client = botocore.session.get_session().create_client("secretsmanager")
+            tries = {"total_max_attempts": TRIES, "mode": "standard"}
+            bounded = Config(connect_timeout=CONNECT_S, read_timeout=READ_S, retries=tries)
+            self._client = botocore.session.get_session().create_client("secretsmanager", config=bounded)
         return self._client
 
 
