@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
-from callboard_wire.bodies import MAX_PROMPT_CHARS, Body, Id, Name, UsageRow
+from callboard_wire.bodies import MAX_NUMBER, MAX_PROMPT_CHARS, Body, Id, Name, UsageRow
 from callboard_wire.states import TaskStatus
 
 T = TypeVar("T")
 
 
+def _in_utc(moment: datetime) -> datetime:
+    """The end of 9999 is in some zones, and once it is rounded, the year 10000 in UTC. Stored, it broke every list of
+    tasks that held it."""
+    if not 1 < moment.year < 9999:
+        raise ValueError("it is outside the years 2 to 9998")
+    return moment.astimezone(UTC)
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+
+
 class EnqueueRequest(Body):
     """`agent` is an agent's id or name. The same `idempotency_key` with the same body is the same task, for a day and
-    more; with another body it is refused (409 `idempotency_mismatch`)."""
+    more; with another body it is refused (409 `idempotency_mismatch`). Keys are each agent's own: for another agent the
+    same key is another task. `timeout_s` are seconds."""
 
     agent: str = Field(min_length=1, max_length=100)
     prompt: str = Field(min_length=1, max_length=MAX_PROMPT_CHARS)
@@ -25,9 +37,9 @@ class EnqueueRequest(Body):
     issue_id: Id | None = None
     chat_session_id: Id | None = None
     max_attempts: int = Field(2, ge=1, le=10)
-    fire_at: AwareDatetime | None = None
+    fire_at: Moment | None = None
     resume_task_id: Id | None = None
-    timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
+    timeout_s: float | None = Field(None, ge=0.001, le=MAX_NUMBER)
     model_profile: str | None = Field(None, min_length=1, max_length=64)
 
 

@@ -27,9 +27,9 @@ logger = Logger(service="callboard")
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:[0-9]{1,5})?")
 
 
-def new_app() -> Resolver:
+def new_app(read: Callable[[str], Any] = read_json) -> Resolver:
     """A resolver that validates bodies against their models and answers every refusal in one shape."""
-    app = Resolver(enable_validation=True, json_body_deserializer=read_json)
+    app = Resolver(enable_validation=True, json_body_deserializer=read)
 
     @app.exception_handler(ApiError)
     def refused(e: ApiError) -> Response[str]:
@@ -77,6 +77,8 @@ def new_app() -> Resolver:
 
 def _problem(error: dict[str, Any]) -> dict[str, str]:
     """Where and what, without the input: it may be a secret."""
+    if error["type"] == "json_invalid":
+        return {"field": "body", "message": f"it is no JSON we read: {error['ctx']['error']}", "type": "json_invalid"}
     where = ".".join(str(part) for part in error.get("loc", ()) if part != "body") or "body"
     return {"field": where, "message": str(error.get("msg", "")), "type": str(error.get("type", ""))}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from callboard_control.errors import TooManyRequests
 from callboard_control.identity import limits
+from callboard_control.identity.authenticate import bearer
 from callboard_control.store import keys
 
 
@@ -35,7 +36,9 @@ def enter(event: dict[str, Any]) -> Visit:
     context = event.get("requestContext") or {}
     headers = event.get("headers") or {}
     authorization = next((value for name, value in headers.items() if name.lower() == "authorization"), "")
-    token_key = keys.digest(authorization.strip()).hex()[:32] if authorization else ""
+    # The token alone: spaces around it and the scheme's case are the sender's to choose, and would choose a new count.
+    token = bearer(authorization)
+    token_key = keys.digest(token).hex()[:32] if token else ""
     return Visit(_network((context.get("http") or {}).get("sourceIp", "")), token_key)
 
 

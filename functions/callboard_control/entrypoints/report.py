@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from callboard_control.entrypoints._http import as_handler, daemon, daemon_of, new_app
+from callboard_control.entrypoints._json import read_report
 from callboard_control.tasks import guard, lease
 from callboard_control.tasks import report as reporting
 from callboard_wire.bodies import (
@@ -15,7 +16,7 @@ from callboard_wire.bodies import (
     WaitLocalDirectoryRequest,
 )
 
-app = new_app()
+app = new_app(read_report)
 handler = as_handler(app)
 
 

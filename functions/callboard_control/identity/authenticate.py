@@ -26,7 +26,7 @@ def authenticate(header: str | None, workspace_id: str | None) -> Actor:
     Raises `Unauthenticated` with one message whatever was wrong, so that guessing learns nothing; `NotFound` for a
     workspace the person is not in.
     """
-    token = _bearer(header)
+    token = bearer(header)
     if token.count(".") == 2 and os.environ.get(SIGNIN_ISSUER):
         return _signed_in(token, workspace_id)
     split = keys.split_token(token) if token else None
@@ -42,8 +42,8 @@ def authenticate(header: str | None, workspace_id: str | None) -> Actor:
             return _task(token, owner_id)
 
 
-def _bearer(header: str | None) -> str:
-    """The token of the header; pasted spaces and line ends around it are forgiven."""
+def bearer(header: str | None) -> str:
+    """The token of an ``Authorization`` header, or ""; pasted spaces and line ends around it are forgiven."""
     scheme, _, token = (header or "").strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 

@@ -28,6 +28,8 @@ NO_JSON = {
     "infinity": '{"wait": -Infinity}',
     "half an object": '{"agent": ',
     "a byte order mark": "\ufeff{}",
+    "half a surrogate pair": r'{"a": ["\uD83D\uDE00 \ud83d"]}',
+    "half a surrogate pair as a name": r'{"\udc00": 1}',
 }
 
 

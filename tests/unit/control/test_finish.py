@@ -207,6 +207,23 @@ def test_long_texts_come_back_whole(world: World, machine: Machine) -> None:
     assert world.task(task["id"])["output"] == output
 
 
+@pytest.mark.parametrize("verb", ["complete", "fail", "cancel-ack"])
+def test_half_a_character_in_what_a_run_says_does_not_cost_it_its_ending(
+    world: World, running: Held, verb: str
+) -> None:
+    half = "cut \ud83d"
+    fields = dict.fromkeys(("output", "error", "error_message", "branch_name", "session_id"), half)
+    assert running.say("messages", messages=[{"seq": 1, "type": "tool_use", "input": {half: half}}]).status == 200
+    assert running.say("usage", usage=[{"provider": "p", "model": half, "input_tokens": 1}]).status == 200
+    if verb == "cancel-ack":
+        world.ok("POST", f"/api/tasks/{running.id}/cancel")
+    assert running.say(verb, **fields).status == 200
+    task = world.ok("GET", f"/api/tasks/{running.id}")
+    assert task["status"] in ("completed", "failed", "cancelled")
+    assert (task["usage"][0]["model"], task["output"]) in (("cut ?", "cut ?"), ("cut ?", ""))
+    assert world.ok("GET", f"/api/tasks/{running.id}/messages")["items"][0]["input"] == {"cut ?": "cut ?"}
+
+
 def test_a_run_whose_runtime_was_withdrawn_meanwhile_can_still_tell_how_it_ended(
     world: World, machine: Machine
 ) -> None:

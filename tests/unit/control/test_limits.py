@@ -163,6 +163,14 @@ def test_tokens_have_a_limit_each(world: World) -> None:
     assert world.call("GET", "/api/me", token=other).status == 200
 
 
+@pytest.mark.parametrize("written", ["bearer {}", "Bearer  {}", "BEARER {} ", "  Bearer {}"])
+def test_a_token_is_one_however_its_header_is_written(world: World, written: str) -> None:
+    limits.use(Limiter(rates(token=2)))
+    assert [world.call("GET", "/api/me").status for _ in range(3)] == [200, 200, 429]
+    other_way = {"authorization": written.format(world.token)}
+    assert world.call("GET", "/api/me", token="", headers=other_way).status == 429
+
+
 def test_bad_tokens_shut_their_address_out_before_anything_is_read_but_not_who_was_let_in(
     world: World, store: Store
 ) -> None:
