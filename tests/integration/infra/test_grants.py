@@ -32,7 +32,8 @@ IN_TRANSACTION = {
 }
 
 REASONED: dict[str, set[Use]] = {
-    "agents": {("UpdateItem", "table")},  # a person's token notes when it was last used, once in a while
+    # A person's token notes when it was last used, once in a while; gateways' tokens go to Secrets Manager.
+    "agents": {("UpdateItem", "table"), ("CreateSecret", "*"), ("PutSecretValue", "*")},
     "claim": {("GetSecretValue", "*")},
     "identity": {("ConditionCheckItem", "table")},  # an owner leaves: somebody else must still be one
     "agent_env": {(f"{verb}Secret{what}", "*") for verb, what in (("Create", ""), ("Get", "Value"), ("Put", "Value"))},

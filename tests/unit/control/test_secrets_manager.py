@@ -1,42 +1,66 @@
-"""Secrets Manager as a place that may not answer: the caller is told while it still listens."""
+"""Secrets Manager as the port uses it, at botocore's own check of what is sent."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
+from typing import Any
 
+import botocore.session
 import pytest
+from botocore.stub import Stubber
 
-from callboard_control.ports.secrets import SecretsUnavailable
-from callboard_control.ports.secrets_manager import CONNECT_S, READ_S, TRIES, SecretsManager
-from tests.unit.infra import template
+from callboard_control.ports.secrets import SecretsUnavailable, gateway_token_of
+from callboard_control.ports.secrets_manager import SecretsManager
+
+VERSION = "01a22e08-95d5-736d-a65c-a40571d98eb7"
+NAME = f"callboard/prod/agent/gateway/{VERSION}"
+BODY = '{"token": "c4n4ry"}'
 
 
 @pytest.fixture
-def black_hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An address where connections are taken and nothing is ever said."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", address)
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        yield
+def stubbed() -> Iterator[tuple[SecretsManager, Stubber]]:
+    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x", "region_name": "us-east-1"}
+    client: Any = botocore.session.get_session().create_client("secretsmanager", **keys)
+    with Stubber(client) as stub:
+        yield SecretsManager(client, "callboard/prod/agent/"), stub
+        stub.assert_no_pending_responses()
 
 
-def test_a_secret_store_that_never_answers_is_unavailable_before_any_function_that_asks_it_is_over(
-    black_hole: None,
+def test_a_token_is_written_under_its_own_name_without_a_look_at_what_is_there(
+    stubbed: tuple[SecretsManager, Stubber],
 ) -> None:
-    """With botocore's own minute a try this test would end by its timeout, as the function did."""
-    secrets = SecretsManager(prefix="callboard/dev/agent/")
-    with pytest.raises(SecretsUnavailable, match="ReadTimeoutError"):
-        secrets.read("an-agent", "a" * 36)
+    secrets, stub = stubbed
+    put = {"SecretId": NAME, "ClientRequestToken": VERSION, "SecretString": BODY}
+    stub.add_response("put_secret_value", {"Name": NAME}, put)
+    secrets.write(gateway_token_of(VERSION), VERSION, {"token": "c4n4ry"})
 
 
-def test_the_longest_wait_for_secrets_fits_into_every_function_that_has_some() -> None:
-    shared = template.load()["Globals"]["Function"]["Timeout"]
-    asking = [
-        body.get("Timeout", shared)
-        for _, body in template.functions().values()
-        if "CALLBOARD_SECRET_PREFIX" in body.get("Environment", {}).get("Variables", {})
-    ]
-    assert len(asking) == 3
-    assert min(asking) > TRIES * (CONNECT_S + READ_S) + 1
+def test_the_first_one_makes_the_secret(stubbed: tuple[SecretsManager, Stubber]) -> None:
+    secrets, stub = stubbed
+    stub.add_client_error("put_secret_value", "ResourceNotFoundException")
+    made = {"Name": NAME, "ClientRequestToken": VERSION, "SecretString": BODY}
+    stub.add_response("create_secret", {"Name": NAME}, made)
+    secrets.write(gateway_token_of(VERSION), VERSION, {"token": "c4n4ry"})
+
+
+def test_a_version_is_asked_for_once(stubbed: tuple[SecretsManager, Stubber]) -> None:
+    secrets, stub = stubbed
+    stub.add_response("get_secret_value", {"SecretString": BODY}, {"SecretId": NAME, "VersionId": VERSION})
+    for _ in range(2):
+        assert secrets.read(gateway_token_of(VERSION), VERSION) == {"token": "c4n4ry"}
+
+
+def test_a_refusal_is_told_by_its_code_and_not_by_its_text(stubbed: tuple[SecretsManager, Stubber]) -> None:
+    """AWS quotes the request in some of its messages."""
+    secrets, stub = stubbed
+    name, quoted = gateway_token_of(VERSION), f"not allowed to do {BODY}"
+    stub.add_client_error("put_secret_value", "AccessDeniedException", quoted)
+    with pytest.raises(SecretsUnavailable, match=r"^AccessDeniedException$"):
+        secrets.write(name, VERSION, {"token": "c4n4ry"})
+    stub.add_client_error("put_secret_value", "ResourceNotFoundException")
+    stub.add_client_error("create_secret", "LimitExceededException", quoted)
+    with pytest.raises(SecretsUnavailable, match=r"^LimitExceededException$"):
+        secrets.write(name, VERSION, {"token": "c4n4ry"})
+    stub.add_client_error("get_secret_value", "AccessDeniedException", quoted)
+    with pytest.raises(SecretsUnavailable, match=r"^AccessDeniedException$"):
+        secrets.read(name, VERSION)
