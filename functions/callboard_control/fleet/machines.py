@@ -104,12 +104,14 @@ def retire(workspace_id: str, owner_id: str, heir_id: str | None = None) -> None
     for runtime in theirs:
         set_offline(workspace_id, runtime.id, reason)
         if heir_id:
-            _give(runtime, owner_id, heir_id)
+            give(workspace_id, runtime.id, owner_id, heir_id)
 
 
-def _give(runtime: RuntimeItem, owner_id: str, heir_id: str) -> None:
+def give(workspace_id: str, runtime_id: str, owner_id: str, heir_id: str) -> None:
+    """The runtime is `heir_id`'s, if it is `owner_id`'s."""
+    runtime = R(keys.workspace(workspace_id), f"RT#{runtime_id}")
     try:
-        table.update(R(runtime.pk, runtime.sk), [R.owner_id.set(heir_id)], R.owner_id == owner_id)
+        table.update(runtime, [R.owner_id.set(heir_id)], R.owner_id == owner_id)
     except ConditionFailed:
         pass  # deleted, or given away, meanwhile
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pynamodb.expressions.condition import Condition
+
 from callboard_control import names, ports
 from callboard_control.actor import Actor, Daemon, Person, TaskAgent
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest
@@ -14,7 +16,7 @@ from callboard_control.identity.authenticate import membership
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.fleet_items import ProfileItem
-from callboard_control.store.models import DaemonItem, RuntimeItem
+from callboard_control.store.models import DaemonItem, MemberItem, RuntimeItem
 from callboard_control.tasks.record import clip
 from callboard_wire.bodies import RegisteredRuntime, RegisterRequest, RegisterResponse, RuntimeOffer
 
@@ -40,7 +42,8 @@ def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
     A person gets a daemon token with it; a daemon renews its own machine. Built-in runtimes that are no longer offered
     go offline; those of profiles stay as they are until they are offered or named as failed.
 
-    Raises `Forbidden` for a machine that is another member's; `InvalidRequest` when nothing is offered, or
+    Raises `Forbidden` for a machine that is another member's (one whose owner has left goes over to an owner or admin
+    of the workspace who registers it); `InvalidRequest` when nothing is offered, or
     ``runtime_profile_not_found``; `Conflict` ``runtime_profile_disabled``.
     """
     if not request.runtimes and not request.failed_profiles:
@@ -156,13 +159,14 @@ def _save_daemon(
     between must not come back by our having read it before."""
     for _ in range(TRIES):
         found = table.get(D, f"DM#{record}", "D")
-        _refuse_anothers(actor, found, record)
+        _refuse_anothers(actor, found)
         # A runtime that a daemon adds by itself is its machine's owner's: without one no task of it is handed out.
         owner_id = actor.user_id if isinstance(actor, Person) else (found.owner_id if found is not None else None)
+        _take_over(found, owner_id)
         version = int(found.profiles_version or 0) if found is not None else 0
         machine = _Machine(record, actor.workspace_id, owner_id, digest, version)
         known = _offered(found, offers)
-        unchanged = D.pk.does_not_exist() if found is None else D.runtimes == found.runtimes
+        unchanged = D.pk.does_not_exist() if found is None else _unchanged(found)
         actions = _daemon_actions(machine, request, known)
         try:
             _write(actor, table.Update(D(f"DM#{record}", "D"), actions, unchanged), request)
@@ -175,18 +179,41 @@ def _save_daemon(
     raise Conflict("The machine kept registering elsewhere at the same time; try again.", code="contended")
 
 
-def _refuse_anothers(actor: Person | Daemon, found: DaemonItem | None, record: str) -> None:
-    if found is not None and isinstance(actor, Person) and found.owner_id != actor.user_id and not actor.is_admin:
-        raise Forbidden("This machine is registered by another member.", code="daemon_of_another", daemon_id=record)
+def _unchanged(found: DaemonItem) -> Condition:
+    owner = D.owner_id == found.owner_id if found.owner_id else D.owner_id.does_not_exist()
+    unchanged: Condition = (D.runtimes == found.runtimes) & owner
+    return unchanged
+
+
+def _refuse_anothers(actor: Person | Daemon, found: DaemonItem | None) -> None:
+    """A machine is its owner's for as long as they are a member, admins or not: a token for it would outlive whoever
+    was given one. After that an owner or admin of the workspace may make it theirs."""
+    if found is None or isinstance(actor, Daemon) or found.owner_id == actor.user_id:
+        return
+    key = keys.workspace(actor.workspace_id)
+    if found.owner_id and table.get(MemberItem, key, f"ME#{found.owner_id}") is not None:
+        raise Forbidden("This machine is registered by another member.", code="daemon_of_another")
+    if not actor.is_admin:
+        message = "This machine was somebody's who has left; an owner or admin of the workspace registers it."
+        raise Forbidden(message, code="daemon_of_another")
+
+
+def _take_over(found: DaemonItem | None, owner_id: str | None) -> None:
+    """What its last owner had there is the new one's, before the machine is: a call that was cut off is repeated."""
+    if found is not None and found.owner_id and owner_id and found.owner_id != owner_id:
+        for runtime_id in found.runtimes:
+            machines.give(found.workspace_id, runtime_id, found.owner_id, owner_id)
 
 
 def _write(actor: Person | Daemon, machine: table.Update, request: RegisterRequest) -> None:
-    """A person who registers a machine gets a token for it, which is a deed to be found again."""
+    """A person who registers a machine gets a token for it, which is a deed to be found again; and nobody gets one who
+    has been taken out of the workspace since the call began."""
     if isinstance(actor, Daemon):
         table.update(machine.item, machine.actions, machine.condition)
         return
     thing = f"daemon:{machine.item.pk.removeprefix('DM#')}"
-    table.transact([machine, audit.put(actor, "machine_registered", thing, daemon_id=request.daemon_id)])
+    member = table.Check(MemberItem(keys.workspace(actor.workspace_id), f"ME#{actor.user_id}"), MemberItem.pk.exists())
+    table.transact([machine, member, audit.put(actor, "machine_registered", thing, daemon_id=request.daemon_id)])
 
 
 def _daemon_actions(machine: _Machine, request: RegisterRequest, known: dict[str, dict[str, Any]]) -> list[Any]:
@@ -203,7 +230,7 @@ def _daemon_actions(machine: _Machine, request: RegisterRequest, known: dict[str
         D.gsk.set(machine.record),
     ]
     if machine.owner_id:
-        actions.append(D.owner_id.set(D.owner_id | machine.owner_id))
+        actions.append(D.owner_id.set(machine.owner_id))
     if machine.digest:
         actions.append(D.digest.set(machine.digest))
     return actions

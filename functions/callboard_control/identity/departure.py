@@ -53,6 +53,8 @@ def depart(person: Person, user_id: str, *, hand_over: bool) -> DepartedMember:
     machines.retire(person.workspace_id, user_id, heir if hand_over else None)
     invitations.revoke_all_of(person.workspace_id, user_id)
     _end_membership(person, member, owner_id, hand_over)
+    # A machine that was refused a moment ago may have been registered anew by who was still a member then.
+    machines.retire(person.workspace_id, user_id, heir if hand_over else None)
     return answer
 
 

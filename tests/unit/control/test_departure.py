@@ -192,3 +192,66 @@ def test_an_invitations_code_must_be_exactly_right(world: World, spoil: Any) -> 
     code = world.ok("POST", "/api/invitations", {})["code"]
     assert world.call("POST", "/api/invitations/accept", {"code": spoil(code), "name": "Di"}, "").status == 404
     assert world.call("POST", "/api/invitations/accept", {"code": f" {code}\n", "name": "Di"}, "").status == 200
+
+
+def test_a_machine_whose_owner_has_left_is_made_an_admins_by_registering_it(world: World, bob: Cast) -> None:
+    """What everybody is told to do about a runtime that is nobody's, and it must help."""
+    remove(world, bob)
+    other = newcomer(world, name="Cy")[0]
+    offer = {"daemon_id": "bobs", "runtimes": [{"name": "echo", "type": "echo"}]}
+    refused = world.call("POST", "/api/daemon/register", offer, other)
+    assert (refused.status, refused.error) == (403, "daemon_of_another")
+    again = world.machine("bobs")
+    assert again.runtime_id == bob.machine.runtime_id
+    runtime = world.ok("GET", f"/api/runtimes/{again.runtime_id}")
+    assert (runtime["owner_id"], runtime["status"]) == (world.me["user_id"], "online")
+    world.agent("new", again)
+    task = world.enqueue("new")["id"]
+    assert [held.id for held in again.claim()] == [task]
+
+
+def test_no_admin_gets_a_token_for_the_machine_of_somebody_who_is_here(world: World, bob: Cast) -> None:
+    """It would be theirs still when they are an admin, and a member, no more."""
+    offer = {"daemon_id": "bobs", "runtimes": [{"name": "echo", "type": "echo"}]}
+    refused = world.call("POST", "/api/daemon/register", offer)
+    assert (refused.status, refused.error) == (403, "daemon_of_another")
+    assert bob.machine.call("POST", "/api/daemon/heartbeat", {}).status == 200
+
+
+@pytest.mark.parametrize("machines", ["offline", "hand_over"])
+@pytest.mark.parametrize("daemon_id", ["bobs", "another"])
+def test_who_registers_a_machine_while_they_are_taken_out_keeps_no_token(
+    clock: Clock, machines: str, daemon_id: str
+) -> None:
+    """A daemon that is refused logs in once more by itself, and its owner is a member until the last step."""
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    bob = Cast(world)
+    offer = {"daemon_id": daemon_id, "runtimes": [{"name": "echo", "type": "echo"}]}
+    registered: list[Any] = []
+    meanwhile.before(
+        "TransactWriteItems",
+        lambda: registered.append(world.call("POST", "/api/daemon/register", offer, bob.token)) and None,
+        when=lambda request: "member_removed" in str(request),
+    )
+    remove(world, bob, query={"machines": machines})
+    [answer] = registered
+    assert answer.status == (403 if (machines, daemon_id) == ("hand_over", "bobs") else 200)
+    if answer.status == 200:
+        assert world.call("POST", "/api/daemon/heartbeat", {}, answer["daemon_token"]).status == 401
+    world.close()
+    table.reconnect()
+
+
+def test_nobody_is_given_a_machines_token_who_was_taken_out_after_their_call_began(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    bob = Cast(world)
+    meanwhile.before(
+        "TransactWriteItems", lambda: remove(world, bob) and None, when=lambda r: "machine_registered" in str(r)
+    )
+    offer = {"daemon_id": "bobs", "runtimes": [{"name": "echo", "type": "echo"}]}
+    answer = world.call("POST", "/api/daemon/register", offer, bob.token)
+    assert answer.status in (403, 409)
+    world.close()
+    table.reconnect()
