@@ -89,8 +89,7 @@ class _Reader(StreamJson):
     def on_result(self, event: dict[str, Any]) -> Sequence[Output]:
         if self.background and not event.get("is_error"):
             # With stdin open the CLI waits for its background agents and prints another result; closing it kills them.
-            what = "; ".join(self.background.values())
-            notice = Message(MessageType.STATUS, f"waiting for background work: {what}", status="running")
+            notice = Message(MessageType.STATUS, f"waiting for background work: {self.background}", status="running")
             return [notice, Timer("background", _BACKGROUND_WAIT)]
         return [TurnEnded(), Timer("background", None)]
 

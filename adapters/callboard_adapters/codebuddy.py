@@ -7,7 +7,9 @@ it differs from claude:
 - A refused resume is one `error` event, after which it waits for more input for ever.
 - It prints errors as messages of the assistant, under the model's name.
 - Cached input is counted in `usage` of messages and results, not in `modelUsage`. `result.usage` is the whole
-  session's, `modelUsage` this run's; 2.117 has no `modelUsage`, and after a compaction it is all zero.
+  session's, `modelUsage` this run's; 2.117 has no `modelUsage`, after a compaction it is all zero, and a call whose
+  answer was empty is not in it.
+- Where the model says nothing after its last tool, `result.result` repeats what it said before it.
 - `--mcp-config` adds servers to the user's own. There is a strict flag; it also drops what the project needs, so it is
   not used and an empty set cannot be enforced.
 """
@@ -97,11 +99,15 @@ class _Reader(StreamJson):
     def on_result(self, event: dict[str, Any]) -> Sequence[Output]:
         """After a thought the text's own event may be missing: the result is then the first to tell it."""
         said = event.get("result")
-        if event.get("is_error") or not isinstance(said, str) or said.strip() in self.answer:
+        if event.get("is_error") or not isinstance(said, str) or said.strip() in self.answer or self.repeats(said):
             return super().on_result(event)
         if self.answer.strip() and self.answer.strip() in said:
             return super().on_result(event)
         return [Message(MessageType.TEXT, said), *super().on_result(event)]
+
+    def repeats(self, said: str) -> bool:
+        """Whether a result only says again what came before the last tool call, after which nothing was said."""
+        return not self.answer.strip() and bool(said.strip()) and said.strip() == self.narration.strip()
 
     def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
         """What no model was asked for ("401 Unauthorized", "aborted", "Interrupted by user")."""
@@ -155,6 +161,7 @@ class CodebuddyAdapter(StreamJsonAdapter):
         login_hint="run `codebuddy` once and /login, or set CODEBUDDY_API_KEY",
     )
     reader_class = _Reader
+    reader: _Reader
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
@@ -180,19 +187,21 @@ class CodebuddyAdapter(StreamJsonAdapter):
         return Launch(args, env=env, files=files, stdin=user_message(prompt), keep_stdin=True, notices=notices)
 
     def usage(self) -> dict[str, TokenUsage]:
-        """This run's tokens: `modelUsage`; where that is missing or all zero the messages' sum, or on a fresh session
-        the result's if it knows of more (calls that made room in a full context have no message)."""
+        """This run's tokens: `modelUsage`; where that is missing or all zero the messages' sum; on a fresh session the
+        result's if it knows of more (calls without a message: empty answers, making room in a full context)."""
         results = self.reader.results
         stated = _per_model(results[-1].get("modelUsage")) if results else {}
-        if stated:
-            return stated
-        by_message = self.reader.usage_by_message()
+        known = stated or self.reader.usage_by_message()
         if not results or self.resumed or not isinstance(results[-1].get("usage"), dict):
-            return by_message
+            return known
         whole = uncached_usage(results[-1]["usage"])
-        if whole.tokens <= sum(u.tokens for u in by_message.values()):
-            return by_message
-        return {self.reader.model or "unknown": whole}
+        if whole.tokens <= sum(u.tokens for u in known.values()):
+            return known
+        return {next(iter(known), "") or self.reader.model or "unknown": whole}
+
+    def output(self) -> str:
+        said = super().output()
+        return "" if self.reader.repeats(said) else said
 
     def rejected(self, error: str, exit: ProcessExit) -> bool:
         """It says so, in the one `error` event. Its id is no evidence: every event has one, also of other failures."""

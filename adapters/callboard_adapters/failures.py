@@ -40,7 +40,10 @@ _CODES: Final = {
     "context_length_exceeded": FailureReason.CONTEXT_OVERFLOW,
     "prompt_too_long": FailureReason.CONTEXT_OVERFLOW,
     "model_context_window_exceeded": FailureReason.CONTEXT_OVERFLOW,
+    "request_too_large": FailureReason.CONTEXT_OVERFLOW,
+    "connection_failed": FailureReason.NETWORK,
 }
+_REFUSED_AS_IT_IS: Final = frozenset({"invalid_request", "invalid_request_error"})
 _STATUSES: Final = {
     401: FailureReason.AUTH,
     402: FailureReason.QUOTA,
@@ -63,6 +66,8 @@ def classify(
 ) -> FailureDetail:
     """The failure for an error sentence and whatever structured evidence there is. Never raises."""
     reason = _from_code(provider_code) or _from_status(http_status, text) or from_wording(text)
+    if reason is FailureReason.UNKNOWN and _plain(provider_code) in _REFUSED_AS_IT_IS:
+        reason = FailureReason.API_INVALID_REQUEST
     # After the turn had ended the signal was ours, for a process that did not leave by itself.
     if reason is FailureReason.UNKNOWN and exit is not None and exit.signal is not None and not exit.turn_ended:
         reason = FailureReason.PROCESS
@@ -78,7 +83,11 @@ def from_wording(text: str) -> FailureReason:
 
 
 def _from_code(code: str | None) -> FailureReason | None:
-    return _CODES.get(code.lower().replace("-", "_")) if code else None
+    return _CODES.get(_plain(code))
+
+
+def _plain(code: str | None) -> str:
+    return (code or "").lower().replace("-", "_")
 
 
 def _from_status(status: int | None, text: str) -> FailureReason | None:

@@ -11,6 +11,7 @@ claude:
   memories after the answer; the messages are this run's, without that call.
 - What the pipe does not hold when it exits is lost. A long answer is printed twice, so the second one, in the result,
   may be cut: a result that began as a success, an exit with 0 and the whole first answer are a success.
+- What fails after some text is printed at the end of that text; what fails before it, in its place.
 - A dropped stream is continued, and the answer is what came before the cut glued to what came after it.
 """
 
@@ -102,6 +103,13 @@ _VALUES = frozenset(
     }
 )
 _API_ERROR = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?")
+_ERROR_AT_THE_END = re.compile(r"\[API Error: [^\[]*\]\s*$")
+_CAUSE = re.compile(r"\(cause: (\w+): (?:(\d{3})\b)?")
+_BY_EXIT_STATUS = {
+    52: FailureReason.MISSING_CONFIG,
+    53: FailureReason.ITERATION_LIMIT,  # the turns of a session
+    55: FailureReason.ITERATION_LIMIT,  # its tool calls, or its time
+}
 _DROPPED = re.compile(r"UND_ERR|\bE(?:CONN|NOTFOUND|TIMEDOUT|AI_AGAIN)|terminated|fetch failed|other side closed")
 
 _SUCCESS_BEGAN = re.compile(rb'\s*\{"type":"result","subtype":"success",[^{}]{0,300}"is_error":false,')
@@ -112,6 +120,19 @@ class _Reader(StreamJson):
         if _API_ERROR.match(flatten(message.get("content"))):
             return MessageType.ERROR
         return super().own_words(event, message)
+
+    def _assistant(self, event: dict[str, Any]) -> Sequence[Output]:
+        """What failed after some text is told at the end of that text, in a message that cost nothing."""
+        message = event["message"]
+        text = flatten(message.get("content"))
+        error = _ERROR_AT_THE_END.search(text)
+        if error is None or error.start() == 0 or self.message_usage(message.get("usage") or {}).tokens:
+            return super()._assistant(event)
+        said, failed = (
+            {**event, "message": {**message, "content": [{"type": "text", "text": part}]}}
+            for part in (text[: error.start()], error[0])
+        )
+        return [*super()._assistant(said), *super()._assistant(failed)]
 
     def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
         return uncached_usage(usage)
@@ -207,12 +228,14 @@ class QwenAdapter(StreamJsonAdapter):
         return self.says_gone(error, exit)
 
     def classified(self, error: str, exit: ProcessExit, status: int | None, code: str | None) -> FailureDetail:
-        api = _API_ERROR.match(error)
-        if status is None and api and api[1]:
-            status = int(api[1])
-        found = super().classified(error, exit, status, code)
+        api, cause = _API_ERROR.match(error), _CAUSE.search(error)
+        if status is None:
+            status = next((int(found[n]) for found, n in ((api, 1), (cause, 2)) if found and found[n]), None)
+        found = super().classified(error, exit, status, code or (cause[1] if cause else None))
         if found.reason is FailureReason.UNKNOWN and _DROPPED.search(error):
             return replace(found, reason=FailureReason.NETWORK)
+        if found.reason in (FailureReason.UNKNOWN, FailureReason.PROCESS) and exit.code in _BY_EXIT_STATUS:
+            return replace(found, reason=_BY_EXIT_STATUS[exit.code])
         return found
 
     def _mcp_file(self, options: ExecOptions) -> list[FileWrite]:

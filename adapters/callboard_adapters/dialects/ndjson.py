@@ -7,6 +7,7 @@ runtime): they are counted, told to the user once, and never end a run.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from pydantic_core import from_json
@@ -14,6 +15,9 @@ from pydantic_core import from_json
 from callboard_adapters import redact
 from callboard_adapters.messages import Message, MessageType
 
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Half a surrogate pair: JSON may escape it (a CLI cut a string in the middle of an emoji), no text can hold it, and
+whoever prints or stores it would fail."""
 _SHOWN = 200  # characters of a noise line in its notice
 
 
@@ -59,7 +63,8 @@ class LineParser:
         if text[:1] != "{":
             return None
         try:
-            return json.loads(text)
+            value = json.loads(text)
+            return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
         except (ValueError, RecursionError):
             return None
 

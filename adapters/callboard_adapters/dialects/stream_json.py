@@ -17,10 +17,11 @@ from callboard_adapters.base import Alive, Output, Reply, SessionId, TurnEnded, 
 from callboard_adapters.dialects.json_values import anthropic_usage, error_text, flatten, word
 from callboard_adapters.dialects.message_usage import MessageUsage
 from callboard_adapters.dialects.ndjson import LineParser
-from callboard_adapters.dialects.stream_json_blocks import input_of, launched_async, retry_text
+from callboard_adapters.dialects.stream_json_blocks import details, input_of, launched_async, retry_text
 from callboard_adapters.dialects.stream_json_input import encode
 from callboard_adapters.dialects.stream_json_questions import DENIED, Questions
 from callboard_adapters.dialects.stream_json_questions import TIMER as QUESTION
+from callboard_adapters.dialects.stream_json_work import BackgroundWork
 from callboard_adapters.messages import Message, MessageType, TokenUsage
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
@@ -31,7 +32,7 @@ SYNTHETIC = "<synthetic>"
 
 _TEXT, _THINKING, _LOG = MessageType.TEXT, MessageType.THINKING, MessageType.LOG
 _QUIET_SYSTEM = frozenset({"init", "status", "thinking_tokens", "compact_boundary", "hook_started", "hook_response"})
-_BACKGROUND_OVER = frozenset({"completed", "failed"})
+_QUIET_FAMILIES = ("task_", "hook_", "model_refusal")
 _UNUSUAL = (AttributeError, KeyError, TypeError, ValueError)
 _OF_THE_USER = frozenset({"text", "image", "document"})  # what the CLI tells the model by itself
 _OF_A_RESULT = frozenset({"type", "tool_use_id", "is_error", "content", "cache_control", "_meta"})
@@ -55,14 +56,15 @@ class StreamJson:
         self.retries = 0
         self.resets_at: float | None = None  # when the refused quota begins anew, in seconds since 1970
         self.stop_reason = ""
-        self.background: dict[str, str] = {}  # id → what it does, still running
-        self.dropped: list[str] = []  # background work that was killed
+        self.background = BackgroundWork()
         self.answer = ""  # text of the last assistant message, "" when it went on to call a tool
+        self.narration = ""  # text of the last message that did
         self._answer_id = ""
         self._usage = MessageUsage()
         self._stated: dict[str, dict[str, Any]] = {}  # message → its usage as it came last
         self._questions = Questions(self.needs_a_person)
         self._last: dict[str, Any] = {}
+        self._named = False  # an `init` has named the session
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
             "assistant": self._assistant,
@@ -169,7 +171,7 @@ class StreamJson:
             )
             outputs += self._questions.called(word(block.get("name")), word(block.get("id")))
             if not parent:
-                self.answer = ""
+                self.answer, self.narration = "", self.answer or self.narration
             if not ("name" in block and "input" in block):
                 outputs += self._unheard_of("shape of a tool call", block)
         elif kind.endswith("tool_result"):
@@ -205,7 +207,7 @@ class StreamJson:
         content = block.get("content")
         call_id = flatten(block.get("tool_use_id"))
         if type(content) is not str and launched_async(content):
-            self.background.setdefault(call_id, "an asynchronous agent")
+            self.background.launched(call_id)
         result = Message(
             MessageType.TOOL_RESULT,
             call_id=call_id,
@@ -221,24 +223,34 @@ class StreamJson:
         return [result]
 
     def _system(self, event: dict[str, Any]) -> Sequence[Output]:
-        outputs = self._session(event)
         subtype = event.get("subtype")
+        outputs: list[Output] = []
         if subtype == "init":
-            self.model = word(event.get("model")) or self.model
+            outputs += self._init(event)
         elif subtype in ("api_retry", "retry"):
             outputs += self._retry(event)
         elif subtype == "task_started":
-            if event.get("is_backgrounded"):
-                self.background[event["task_id"]] = str(event.get("description") or event.get("task_type") or "a task")
+            self.background.started(details(event))
         elif subtype == "task_notification":
-            outputs += self._task_over(event)
-        elif subtype not in _QUIET_SYSTEM and not str(subtype).startswith(("task_", "hook_")):
+            # Its report starts another turn, also when the first result has been printed already.
+            outputs += [TurnResumed()] if self.background.over(details(event)) and self.results else []
+        elif subtype == "informational":
+            outputs.append(Message(_LOG, flatten(event["content"]), level="info"))
+        elif subtype not in _QUIET_SYSTEM and not str(subtype).startswith(_QUIET_FAMILIES):
             outputs += self._unheard_of(f"system event {subtype!r}", event)
         return outputs or _ALIVE
 
+    def _init(self, event: dict[str, Any]) -> list[Output]:
+        """The first one names the session and its model; an agent that is started later has an `init` of its own."""
+        if self._named:
+            return []
+        self._named = bool(word(event.get("session_id")))
+        self.model = word(event.get("model")) or self.model
+        return self._session(event)
+
     def _retry(self, event: dict[str, Any]) -> list[Output]:
         self.retries += 1
-        event = event["data"] if isinstance(event.get("data"), dict) else event  # qwen nests what claude does not
+        event = details(event)
         status = event.get("error_status")
         self.api_status = status if type(status) is int else None
         self.api_code = str(event["error"]) if event.get("error") else None
@@ -252,17 +264,6 @@ class StreamJson:
         if info.get("status") == "rejected" and isinstance(resets_at, int | float):
             self.resets_at = float(resets_at)
         return _ALIVE
-
-    def _task_over(self, event: dict[str, Any]) -> list[Output]:
-        what = self.background.pop(event["task_id"], None)
-        self.background.pop(event.get("tool_use_id") or "", None)
-        status = event.get("status")
-        if status in _BACKGROUND_OVER:
-            # Its report starts another turn, also when the first result has been printed already.
-            return [TurnResumed()] if self.results else []
-        if what is not None:
-            self.dropped.append(what)
-        return []
 
     def _result(self, event: dict[str, Any]) -> Sequence[Output]:
         if self.results and event == self.results[-1]:
@@ -282,7 +283,8 @@ class StreamJson:
         text = flatten(message.get("content"))
         if kind is not MessageType.ERROR:
             return [Message(kind, text, level="info")] if text else list(_ALIVE)
-        self.api_code = str(event.get("api_error_type") or event.get("error") or "") or self.api_code
+        code = event.get("api_error_type") or event.get("api_error") or event.get("error")
+        self.api_code = str(code or "") or self.api_code
         status = event.get("api_error_status")
         self.api_status = status if type(status) is int else self.api_status
         self.api_text = text or self.api_text

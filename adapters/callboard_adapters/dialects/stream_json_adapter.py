@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from callboard_adapters.messages import FailureDetail, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 
+_TURNS_USED_UP = re.compile(r"\bmax(?:imum)?(?: number of)?(?: session)? turns\b", re.IGNORECASE)
 _CONTEXT_FULL = frozenset({"prompt_too_long", "model_context_window_exceeded"})
 
 
@@ -57,7 +59,7 @@ class StreamJsonAdapter(Adapter):
         rejected = bool(failed and self.requested and self.rejected(error, exit))
         return Outcome(
             status=status,
-            output="" if failed and not self.reader.dropped else self.output(),
+            output="" if failed and not self.reader.background.dropped else self.output(),
             error=error,
             failure=failure,
             session_id="" if rejected else self.reader.session_id,
@@ -92,7 +94,7 @@ class StreamJsonAdapter(Adapter):
         status = result.get("api_error_status")
         return (
             status if type(status) is int else self.reader.api_status,
-            result.get("api_error_type") or self.reader.api_code,
+            result.get("api_error_type") or result.get("api_error") or self.reader.api_code,
         )
 
     def classified(self, error: str, exit: ProcessExit, status: int | None, code: str | None) -> FailureDetail:
@@ -124,7 +126,7 @@ class StreamJsonAdapter(Adapter):
         if result.get("is_error") or refused or str(result.get("subtype") or "success") != "success":
             error = self.error_of(result, exit) or "the agent reported an error without a text"
             return RunStatus.FAILED, error, self._api_failure(result, error, exit)
-        dropped = [*reader.dropped, *reader.background.values()]
+        dropped = [*reader.background.dropped, *reader.background.running.values()]
         if dropped:
             error = f"the run ended while background work was still going on and took it along: {'; '.join(dropped)}"
             return RunStatus.FAILED, error, FailureDetail(FailureReason.PROCESS, error)
@@ -154,6 +156,9 @@ class StreamJsonAdapter(Adapter):
         return RunStatus.FAILED, error, self._api_failure({}, error, exit)
 
     def _api_failure(self, result: dict[str, Any], error: str, exit: ProcessExit) -> FailureDetail:
-        if result.get("subtype") == "error_max_turns":
+        if "max_turns" in (word(result.get("subtype")).removeprefix("error_"), word(result.get("terminal_reason"))):
             return FailureDetail(FailureReason.ITERATION_LIMIT, error)
-        return self.classified(error, exit, *self.evidence(result))
+        status, code = self.evidence(result)
+        if status is None and code is None and _TURNS_USED_UP.search(error):
+            return FailureDetail(FailureReason.ITERATION_LIMIT, error)
+        return self.classified(error, exit, status, code)

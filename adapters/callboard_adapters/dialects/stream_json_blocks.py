@@ -12,6 +12,12 @@ def input_of(value: Any) -> dict[str, Any] | None:
     return None if value is None else {"value": value}
 
 
+def details(event: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a system event: qwen nests in `data` what claude does not."""
+    data = event.get("data")
+    return data if type(data) is dict else event
+
+
 def launched_async(content: Any) -> bool:
     """Whether a tool's result says that an agent goes on working by itself."""
     items = content if isinstance(content, list) else [content]
@@ -25,9 +31,11 @@ def launched_async(content: Any) -> bool:
 
 
 def retry_text(event: dict[str, Any], status: int | None, code: str | None) -> str:
-    """An announced retry as a sentence; the names are claude's or qwen's."""
+    """An announced retry as a sentence; the names are claude's or qwen's, and qwen sometimes gives no numbers."""
     said = " ".join(str(p) for p in (status, code) if p) or "no answer"
+    attempt, most = event.get("attempt"), event.get("max_retries", event.get("maxRetries"))
+    if attempt is None:
+        return f"the provider said {said}: it is asked again"
     delay = event.get("retry_delay_ms", event.get("delayMs"))
     wait = f", next in {delay / 1000:.1f} s" if isinstance(delay, int | float) else ""
-    most = event.get("max_retries", event.get("maxRetries", "?"))
-    return f"the provider said {said}: attempt {event.get('attempt', '?')} of {most}{wait}"
+    return f"the provider said {said}: attempt {attempt} of {'?' if most is None else most}{wait}"

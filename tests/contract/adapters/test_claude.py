@@ -264,6 +264,34 @@ def test_a_sub_agent_speaks_under_its_call_and_never_answers():
     assert parents == ["", "t-1", "t-1", "t-1"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"error": "invalid_request"}, FailureReason.API_INVALID_REQUEST),  # a refusal of the model
+        ({"error": "server_error", "api_error": "connection_failed"}, FailureReason.NETWORK),
+        ({"error": "server_error"}, FailureReason.SERVER_ERROR),
+    ],
+)
+def test_an_error_without_a_status_is_told_by_its_most_exact_name(fields, reason):
+    said = Said().init().text("API Error: no.", message={"id": "m", "model": "<synthetic>"}, **fields)
+    more = {"api_error": fields["api_error"]} if "api_error" in fields else {}
+    said.result("API Error: no.", is_error=True, terminal_reason="api_error", api_error_status=None, **more)
+    outcome = said.finish(1)
+    assert (outcome.status, outcome.failure.reason) == (RunStatus.FAILED, reason)
+
+
+def test_a_turn_limit_is_told_by_its_subtype_or_its_terminal_reason():
+    for fields in ({"subtype": "error_max_turns"}, {"terminal_reason": "max_turns"}):
+        outcome = Said().init().result(None, is_error=True, errors=["that was all"], **fields).finish(1)
+        assert outcome.failure.reason is FailureReason.ITERATION_LIMIT
+
+
+def test_what_the_cli_tells_the_user_is_shown_as_it_stands():
+    said = Said().init().event(type="system", subtype="informational", content="stopped once", level="notice")
+    said.event(type="system", subtype="model_refusal_no_fallback", content="")
+    assert [m.content for m in said.outputs if getattr(m, "type", None) is MessageType.LOG] == ["stopped once"]
+
+
 def test_a_new_id_on_a_failed_resume_is_a_rejection_and_is_not_stored():
     outcome = Said(resume="s-old").init("s-new").finish(1, stderr="No conversation found with session ID: s-old")
     assert (outcome.resume_rejected, outcome.session_id) == (True, "")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from callboard_adapters.base import Reply
+from callboard_adapters.base import Reply, SessionId
 from callboard_adapters.codebuddy import CodebuddyAdapter
 from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
@@ -50,6 +50,14 @@ def test_after_a_compaction_the_results_own_usage_counts_the_calls_no_message_te
     assert run.finish().usage == {"m": TokenUsage(1245, 59, 1000)}
 
 
+def test_a_call_whose_answer_was_empty_is_counted_by_the_results_own_usage():
+    used = {"input_tokens": 6579, "output_tokens": 123, "cache_read_input_tokens": 3000}
+    stated = {"m": {"inputTokens": 1234, "outputTokens": 56, "cacheReadInputTokens": 1000}}
+    assert speaking().event(INIT, result("hi", usage=used, modelUsage=stated)).finish().usage == {
+        "m": TokenUsage(3579, 123, 3000)
+    }
+
+
 def test_a_resumed_run_never_takes_the_sessions_total():
     used = {"input_tokens": 9999, "output_tokens": 999}
     run = speaking("s-1").event(INIT, said("hi", usage=USAGE), result("hi", usage=used, modelUsage=NOTHING_USED))
@@ -73,6 +81,26 @@ def test_an_answer_that_only_the_result_holds_is_told():
     run = speaking().event(INIT, result("Hello"))
     assert run.text() == "Hello"
     assert run.finish().output == "Hello"
+
+
+def test_what_was_said_before_the_last_tool_is_no_answer_even_where_the_result_repeats_it():
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    run = speaking().event(INIT, said("I will look.", id="a"), said("", id="a", content=[call]))
+    outcome = run.event(result("I will look.")).finish()
+    assert (outcome.status, outcome.output, run.text()) == (RunStatus.COMPLETED, "", "I will look.")
+
+
+def test_the_same_words_after_the_tool_are_the_answer():
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    run = speaking().event(INIT, said("Done.", id="a"), said("", id="a", content=[call]), said("Done.", id="b"))
+    assert run.event(result("Done.")).finish().output == "Done."
+
+
+def test_a_sub_agents_own_session_is_not_the_runs():
+    inner = {"type": "system", "subtype": "init", "session_id": "s-inner", "model": "small"}
+    run = speaking().event(INIT, said("x"), inner)
+    assert [o.value for o in run.outputs if isinstance(o, SessionId)] == ["s-1"]
+    assert run.finish(1).session_id == "s-1"
 
 
 @pytest.mark.parametrize("repeated", ["Hello", " Hello\n", "Hello world"])
@@ -105,6 +133,7 @@ def test_exit_0_without_a_result_completes_nothing():
         (failed("aborted", code="ECONNRESET"), FailureReason.NETWORK, None),
         (failed("502 网络连接失败", category="network"), FailureReason.SERVER_ERROR, None),
         (failed("网络连接失败", category="network"), FailureReason.NETWORK, None),
+        (failed("Max turns (2) exceeded"), FailureReason.ITERATION_LIMIT, None),
         (failed("Authentication required. Please use /login command"), FailureReason.AUTH, None),
     ],
 )

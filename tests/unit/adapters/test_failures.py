@@ -52,6 +52,12 @@ def test_a_status_outranks_the_sentence_and_a_code_outranks_the_status():
     assert classify("401", http_status=500, provider_code="overloaded_error").reason is R.RATE_LIMIT
 
 
+def test_a_request_refused_as_it_is_is_named_so_where_nothing_tells_more():
+    assert classify("Opus flagged this message", provider_code="invalid_request").reason is R.API_INVALID_REQUEST
+    assert classify("prompt is too long", provider_code="invalid_request_error").reason is R.CONTEXT_OVERFLOW
+    assert classify("too large", http_status=413, provider_code="invalid_request_error").reason is R.CONTEXT_OVERFLOW
+
+
 def test_status_400_says_nothing_by_itself():
     assert classify("Your credit balance is too low", http_status=400).reason is R.QUOTA
     assert classify("prompt is too long", http_status=400).reason is R.CONTEXT_OVERFLOW

@@ -42,6 +42,8 @@ def speaking(resume: str | None = None, **options: Any) -> Speaking:
         ("[API Error: 500 broken]", FailureReason.SERVER_ERROR, 500),
         ("[API Error: 400 maximum context length is 200000 tokens]", FailureReason.CONTEXT_OVERFLOW, 400),
         ("[API Error: terminated (cause: UND_ERR_SOCKET: other side closed)]", FailureReason.NETWORK, None),
+        ("[API Error: fetch failed (cause: ECONNREFUSED: connect)]", FailureReason.NETWORK, None),
+        ("[API Error: Too big (HTTP 413) (cause: request_too_large: 413 no)]", FailureReason.CONTEXT_OVERFLOW, 413),
         ("Missing API key for OpenAI-compatible auth. Set OPENAI_API_KEY", FailureReason.MISSING_CONFIG, None),
     ],
 )
@@ -62,6 +64,52 @@ def test_an_answer_that_quotes_such_an_error_stays_an_answer():
     text = "It printed [API Error: 429 slow down], so I waited."
     outcome = speaking().event(INIT, said(text), result(text)).finish(0)
     assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, text)
+
+
+def test_what_failed_after_some_text_is_an_error_and_the_text_stays_text():
+    error = "[API Error: the model is overloaded]"
+    run = speaking().event(INIT, said(f"Hello fr{error}", usage={"input_tokens": 0, "output_tokens": 0}), failed(error))
+    assert (run.text(), run.text(MessageType.ERROR)) == ("Hello fr", error)
+    outcome = run.finish(1)
+    assert (outcome.output, outcome.error) == ("", error)
+    assert outcome.failure.reason is FailureReason.RATE_LIMIT
+
+
+def test_an_answer_that_ends_with_such_an_error_and_was_billed_is_an_answer():
+    text = "It prints [API Error: 429 slow down]"
+    run = speaking().event(INIT, said(text, usage=USAGE), result(text))
+    assert (run.text(), run.finish(0).status) == (text, RunStatus.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "reason"),
+    [
+        (53, "Reached max session turns for this session.", FailureReason.ITERATION_LIMIT),
+        (53, "", FailureReason.ITERATION_LIMIT),
+        (55, "budget exceeded", FailureReason.ITERATION_LIMIT),
+        (52, "settings.json holds no object", FailureReason.MISSING_CONFIG),
+        (1, "something else", FailureReason.PROCESS),
+    ],
+)
+def test_an_exit_without_a_result_is_told_by_its_status(code, stderr, reason):
+    outcome = speaking().event(INIT, said("x", usage=USAGE)).finish(code, stderr=stderr)
+    assert (outcome.status, outcome.failure.reason) == (RunStatus.FAILED, reason)
+    assert outcome.usage == {"m": TokenUsage(1234, 56, 1000)}
+
+
+def test_a_background_agent_that_came_home_is_part_of_the_run():
+    task = {"task_id": "a", "tool_use_id": "t", "description": "look"}
+    over = {**task, "status": "completed", "usage": {"total_tokens": 2290}}
+    run = speaking().event(INIT, {"type": "system", "subtype": "task_started", "data": task})
+    run.event(said("started"), {"type": "system", "subtype": "task_notification", "data": over}, said("done"))
+    outcome = run.event(result("done")).finish(0)
+    assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, "done")
+    assert run.of(MessageType.LOG) == []
+
+
+def test_a_retry_without_numbers_is_announced_without_them():
+    run = speaking().event(INIT, {"type": "system", "subtype": "retry", "data": {"reason": "retry"}})
+    assert [m.content for m in run.of(MessageType.STATUS)][-1] == "the provider said no answer: it is asked again"
 
 
 def test_a_fresh_run_counts_the_hidden_call_and_a_resumed_one_not_the_past():

@@ -88,7 +88,7 @@ def test_bytes_of_any_kind_are_noise(lines):
 
 def test_what_the_fast_parser_refuses_and_clis_print_is_read_all_the_same():
     parser = LineParser()
-    assert parser.parse(b'{"a": "\\ud83d"}') == {"a": "\ud83d"}
+    assert parser.parse(b'{"a": "\\ud83d", "\\udc4d": ["\\ud83d\\udc4d"]}') == {"a": "\ufffd", "\ufffd": ["\U0001f44d"]}
     assert str(parser.parse(b'{"a": NaN}')) == "{'a': nan}"
     assert parser.parse(b'{"a": "caf\xe9"}') == {"a": "caf\ufffd"}
     assert (parser.noise, parser.invalid_utf8) == (0, 1)
