@@ -21,8 +21,6 @@ from callboard_adapters.capabilities import (
 from callboard_adapters.dialects.run_json_adapter import RunJsonAdapter
 from callboard_adapters.options import ExecOptions
 
-_SHOWS_THINKING = (1, 18, 0)  # the first version seen to know --thinking
-
 RUN_BLOCKED = {
     "--format": ArgMode.VALUE,
     "--dir": ArgMode.VALUE,
@@ -104,6 +102,5 @@ class OpencodeAdapter(RunJsonAdapter):
         user, notices = self.user_args(options, MODEL_FLAGS if options.model else None)
         env = self.environment(options, notices)
         args = self.arguments(options, notices)
-        if self.context.version is not None and self.context.version >= _SHOWS_THINKING:
-            args.append("--thinking")
+        args += self.if_known("--thinking")
         return Launch([*args, *user], env=env, stdin=prompt.encode(), notices=notices)

@@ -233,16 +233,23 @@ def error_text(error: Mapping[str, Any]) -> str:
 
 
 def _step_usage(part: Mapping[str, Any]) -> TokenUsage:
-    """`input` is what no cache served; `output` leaves the reasoning out, so it is put in here."""
+    """`input` is what no cache served; `output` leaves the reasoning out, so it is put in here.
+
+    Not in 1.2.27, which counts the reasoning in `output` and tells it again: there `total` is the sum without it.
+    """
     tokens = _mapping(part.get("tokens"))
     cache = _mapping(tokens.get("cache"))
+    written, read = count(cache.get("write")), count(cache.get("read"))
+    uncached, said, thought = (count(tokens.get(name)) for name in ("input", "output", "reasoning"))
+    if thought <= said and count(tokens.get("total")) == uncached + said + read + written:
+        thought = 0
     cost = part.get("cost")
     priced = isinstance(cost, int | float) and 0 < cost < 1e6  # 0 is what a model without a known price costs
     return TokenUsage(
-        count(tokens.get("input")),
-        count(tokens.get("output")) + count(tokens.get("reasoning")),
-        count(cache.get("read")),
-        count(cache.get("write")),
+        uncached,
+        said + thought,
+        read,
+        written,
         round(float(cost) * _TICKS) if priced and cost is not None else None,
     )
 

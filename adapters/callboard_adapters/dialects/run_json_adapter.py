@@ -17,15 +17,19 @@ from callboard_adapters.base import (
     Output,
     ProcessExit,
     ReadFiles,
+    Relaunch,
     Request,
     RunCommand,
     RunContext,
+    Stop,
     StopCause,
+    Timer,
     Usage,
 )
 from callboard_adapters.dialects import run_json_config, run_json_recovery
 from callboard_adapters.dialects.run_json import RunJson, error_text
 from callboard_adapters.dialects.run_json_errors import reported
+from callboard_adapters.dialects.run_json_help import Help
 from callboard_adapters.errors import LaunchRefused
 from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
 from callboard_adapters.options import ExecOptions
@@ -36,6 +40,8 @@ _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 _GONE = re.compile(r"session not found|(?<![a-z])notfounderror|resource not found", re.IGNORECASE)
 """What the CLI says about a session it does not have. `ProviderModelNotFoundError` is about a model."""
+_GONE_TIMER = "gone"
+_GONE_EXITS_WITHIN = 5.0  # seconds; 1.0.98 says it and then stays for ever
 
 
 _SPELLED = {"oldString": "old_string", "newString": "new_string"}
@@ -56,6 +62,9 @@ class RunJsonAdapter(Adapter):
         self.qualified = ""  # the model's full name, where the catalogue has exactly one
         self._notices: list[Message] = []
         self._pieces: list[str] = []  # of what was lost at the exit
+        self._help = Help(self.product)  # printed instead of a run
+        self._known: frozenset[str] | None = None  # the options of the installed version, once it has listed them
+        self._users_words: tuple[str, ...] = ()
 
     # before ------------------------------------------------------------------------
 
@@ -87,9 +96,9 @@ class RunJsonAdapter(Adapter):
         if purpose == "lost":
             return self._recovered(run_json_recovery.piece(text))
         if purpose == "models":
-            self.qualified = _qualified(self.requested_model, text)
+            self.qualified = run_json_config.qualified(self.requested_model, text)
             return ()
-        self.user_config = _object(text)
+        self.user_config = run_json_config.resolved(text)
         if self.user_config is None:
             what = f"could not read {self.product}'s resolved configuration; its rules on permissions stay as they are"
             self._notices.append(Message(MessageType.LOG, what, level="warn"))
@@ -102,20 +111,33 @@ class RunJsonAdapter(Adapter):
         self.requested = options.resume_session_id or ""
         self.stderr_says_gone = False
         self._pieces = []
+        self._help = Help(self.product)
+        self._users_words = (*options.extra_args, *options.custom_args)
         self.reader = RunJson(self.qualified or options.model or "")
 
     def arguments(self, options: ExecOptions, notices: list[Message]) -> list[str]:
         """Everything but the prompt, the user's own arguments last."""
-        args = ["run", "--format", "json", "--dangerously-skip-permissions", "--dir", self.context.cwd]
+        args = ["run", "--format", "json"]
+        # Renamed in 1.18, which still takes the old name; the configuration answers what neither does.
+        args += self.if_known("--dangerously-skip-permissions") or self.if_known("--auto")
+        args += self.if_known("--dir", self.context.cwd)
         args += self.flag("--model", self.qualified or options.model)
         level = options.thinking_level
         if level and _LEVEL.fullmatch(level):
-            args += ["--variant", level]
+            variant = self.if_known("--variant", level)
+            args += variant
+            if not variant:
+                text = f"this version of {self.product} has no thinking levels; ignored"
+                notices.append(Message(MessageType.LOG, text, level="warn"))
         elif level:
             notices.append(Message(MessageType.LOG, "ignored a thinking level that is no word", level="warn"))
         if options.max_turns:
             notices.append(Message(MessageType.LOG, f"{self.product} has no limit on turns; ignored", level="warn"))
         return args + self.flag("--session", options.resume_session_id)
+
+    def if_known(self, *words: str) -> list[str]:
+        """An option and its value, or nothing where the installed version has said that it has no such option."""
+        return list(words) if self._known is None or words[0] in self._known else []
 
     def environment(self, options: ExecOptions, notices: list[Message]) -> dict[str, str]:
         """`PWD` (the CLI believes it over its real folder) and the run's configuration."""
@@ -140,12 +162,23 @@ class RunJsonAdapter(Adapter):
     # during ------------------------------------------------------------------------
 
     def receive(self, line: bytes) -> Sequence[Output]:
+        if not self.reader.events and self._help.takes(line):
+            return ()
         return self.reader.receive(line)
 
     def receive_stderr(self, line: bytes) -> Sequence[Output]:
+        if not self.reader.events and self._help.takes(line):
+            return ()
         if self.requested and not self.reader.events and _GONE.search(line.decode("utf-8", "replace")):
             self.stderr_says_gone = True
+            return [Timer(_GONE_TIMER, _GONE_EXITS_WITHIN)]
         return ()
+
+    def tick(self, timer: str) -> Sequence[Output]:
+        if timer != _GONE_TIMER or self.reader.events:
+            return ()
+        error = f"{self.product} does not have the session that was to be resumed"
+        return [Stop(FailureDetail(FailureReason.PROCESS, error))]
 
     def noise(self) -> tuple[int, int]:
         return self.reader.parser.noise, self.reader.parser.invalid_utf8
@@ -171,7 +204,9 @@ class RunJsonAdapter(Adapter):
         # The process has gone: what a line means for it does not matter any more.
         return [o for line in lines for o in self.reader.receive(line) if isinstance(o, Message | Usage)]
 
-    def finish(self, exit: ProcessExit) -> Outcome:
+    def finish(self, exit: ProcessExit) -> Outcome | Relaunch:
+        if self._help.flags and not self.reader.events and exit.cause is None:
+            return self._unknown_argument()
         status, error, failure = self._judge(exit)
         rejected = status is RunStatus.FAILED and bool(self.requested) and self._rejected()
         return Outcome(
@@ -183,6 +218,18 @@ class RunJsonAdapter(Adapter):
             resume_rejected=rejected,
             usage=self.reader.usage(),
         )
+
+    def _unknown_argument(self) -> Outcome | Relaunch:
+        """It printed its help and ran nothing: once more with what this version takes."""
+        theirs = self._help.unknown(self._users_words)
+        if self._known is None and not theirs:
+            self._known = self._help.flags
+            return Relaunch(f"this version of {self.product} does not know every option")
+        if theirs:
+            error = f"{self.product} does not know {', '.join(theirs)}: take it out of the agent's arguments"
+            return Outcome(RunStatus.FAILED, error=error, failure=FailureDetail(FailureReason.MISSING_CONFIG, error))
+        error = f"{self.product} {self.context.version_text} does not take the arguments of a run: update it"
+        return Outcome(RunStatus.FAILED, error=error, failure=FailureDetail(FailureReason.VERSION, error))
 
     def _judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
         reader, name = self.reader, self.capabilities.name
@@ -293,19 +340,3 @@ class RunJsonAdapter(Adapter):
                 provider=self.capabilities.name,
                 failure_reason=FailureReason.MISSING_CONFIG,
             ) from error
-
-
-def _qualified(model: str, catalogue: str) -> str:
-    """`provider/model` for a bare model name if exactly one provider has it, else ""."""
-    names = {line.split()[0] for line in catalogue.splitlines() if line.strip()}
-    fitting = [n for n in names if "/" in n and n.split("/", 1)[1] == model]
-    return fitting[0] if len(fitting) == 1 else ""
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    start = text.find("{")
-    try:
-        value = json.loads(text[start:]) if start >= 0 else None
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None

@@ -151,3 +151,20 @@ def _deep(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         old = result.get(key)
         result[key] = _deep(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return result
+
+
+def qualified(model: str, catalogue: str) -> str:
+    """`provider/model` for a bare model name if exactly one provider of the CLI's list has it, else ""."""
+    names = {line.split()[0] for line in catalogue.splitlines() if line.strip()}
+    fitting = [n for n in names if "/" in n and n.split("/", 1)[1] == model]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def resolved(output: str) -> dict[str, Any] | None:
+    """The configuration that `debug config` printed, None when it is none; other lines may stand before it."""
+    start = output.find("{")
+    try:
+        value = json.loads(output[start:]) if start >= 0 else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

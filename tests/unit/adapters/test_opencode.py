@@ -358,11 +358,6 @@ def test_flags_the_protocol_depends_on_never_reach_the_cli(custom, kept):
     assert bool(run.launch.notices) is (custom != kept)
 
 
-def test_thoughts_are_asked_for_only_where_the_flag_is_known_to_exist():
-    assert "--thinking" not in Speaking(OpencodeAdapter, version="1.4.10").launch.args
-    assert "--thinking" in Speaking(OpencodeAdapter, version="1.18.33").launch.args
-
-
 def test_the_turn_end_leaves_room_to_exit():
     [end] = [o for o in Speaking(OpencodeAdapter).event(START, text("x"), done()).outputs if isinstance(o, TurnEnded)]
     assert end.grace >= 2
