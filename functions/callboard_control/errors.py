@@ -55,7 +55,8 @@ class NotFound(ApiError):
     @classmethod
     def of(cls, thing: str, thing_id: str) -> NotFound:
         thing_id = thing_id if len(thing_id) <= _SHOWN else f"{thing_id[:_SHOWN]}…"
-        return cls(f"There is no {thing} {thing_id!r} here.", code=f"{thing}_not_found", **{f"{thing}_id": thing_id})
+        named = thing.replace("_", " ")
+        return cls(f"There is no {named} {thing_id!r} here.", code=f"{thing}_not_found", **{f"{thing}_id": thing_id})
 
 
 class Conflict(ApiError):

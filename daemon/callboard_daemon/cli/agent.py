@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from shlex import quote
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from callboard_daemon.cli.agent_options import agent_options, fields_of
 from callboard_daemon.cli.agent_shown import model, show
 from callboard_daemon.cli.agent_skills import skills
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
+from callboard_daemon.cli.limited import first, limit_option
 from callboard_daemon.cli.output import note, one_line, print_json, print_table, working
 from callboard_daemon.cli.typed import body_from
 from callboard_wire.agents import CreateAgentRequest
@@ -43,18 +44,18 @@ def create(cli: Cli, /, name: str, skills: tuple[str, ...], **given: Any) -> Non
         made = api.create_agent(body)
     show(cli, made)
     if not cli.json:
-        note(f'Try it: callboard run "…" --agent {made.name} --follow')
+        note(f'Try it: callboard run "…" --agent={quote(made.name)} --follow')
 
 
 @agent.command("list")
-@click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="At most so many.")
+@limit_option(200)
 @click.option("--archived", is_flag=True, help="Those in the archive as well.")
 @output_option
 @pass_cli
 def list_agents(cli: Cli, limit: int, archived: bool) -> None:
     """List the workspace's agents, as far as they are open to you."""
     with cli.connect() as api, working(cli, "asking the server"):
-        agents = list(islice(api.agents(archived=archived), limit))
+        agents = first(api.agents(archived=archived), limit)
     if cli.json:
         print_json(agents)
         return

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any, TypeVar
 
 import click
 
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
+from callboard_daemon.cli.limited import first, limit_option
 from callboard_daemon.cli.output import one_line, print_json, print_table, working
 from callboard_daemon.durations import parse_duration
 from callboard_wire.api import AuditEntry
@@ -53,14 +53,14 @@ def _filters(command: F) -> F:
 
 @audit.command("list")
 @_filters
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@limit_option(50)
 @output_option
 @pass_cli
 def list_entries(cli: Cli, /, limit: int, **wanted: Any) -> None:
     """List the newest entries. For owners and admins."""
     cli.human_only("callboard audit list")
     with cli.connect() as api, working(cli, "asking the server"):
-        entries = list(islice(api.audit(**_sent(wanted), limit=min(limit, 100)), limit))
+        entries = first(api.audit(**_sent(wanted), limit=min(limit, 100)), limit)
     if cli.json:
         print_json(entries)
         return

@@ -23,6 +23,8 @@ def doctor(cli: Cli, server: bool, providers: tuple[str, ...]) -> int:
     Ends with 1 if something cannot work. With --server it checks every task of the workspace against the rules of the
     state machine instead (owners and admins), and ends with 1 if one is broken.
     """
+    if server and providers:
+        raise click.UsageError("--server checks tasks, a provider is of this machine: give one of them")
     return _server(cli) if server else _machine(cli, providers)
 
 
@@ -47,7 +49,10 @@ def _machine(cli: Cli, providers: tuple[str, ...]) -> int:
     from callboard_daemon.discover import discover
 
     settings = cli.settings()
-    names = providers or tuple(known_providers())
+    known = known_providers()
+    if unknown := [name for name in providers if name not in known]:
+        raise click.UsageError(f"unknown provider {unknown[0]!r}; known: {', '.join(known)}")
+    names = providers or tuple(known)
 
     async def look() -> list[dict[str, str]]:
         found = (await discover(settings, os.environ)).found

@@ -64,7 +64,7 @@ def run(
         timeout_s=_seconds(timeout),
         fire_at=fire_at.replace(tzinfo=UTC) if fire_at else None,
         model_profile=model_profile,
-        idempotency_key=idempotency_key or uuid.uuid4().hex,
+        idempotency_key=uuid.uuid4().hex if idempotency_key is None else idempotency_key,
     )
     with cli.connect() as api:
         with working(cli, "handing over the task"):

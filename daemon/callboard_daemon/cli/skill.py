@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 import click
 
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
+from callboard_daemon.cli.limited import first, limit_option
 from callboard_daemon.cli.output import ago, note, one_line, print_fields, print_json, print_table, working
 from callboard_daemon.cli.typed import body_from
 from callboard_daemon.errors import NotFound
@@ -22,13 +22,13 @@ def skill() -> None:
 
 
 @skill.command("list")
-@click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="At most so many.")
+@limit_option(200)
 @output_option
 @pass_cli
 def list_skills(cli: Cli, limit: int) -> None:
     """List the workspace's skills."""
     with cli.connect() as api, working(cli, "asking the server"):
-        found = list(islice(api.skills(), limit))
+        found = first(api.skills(), limit)
     print_skills(cli, found, empty="No skills yet. Bring one: callboard skill import FOLDER")
 
 

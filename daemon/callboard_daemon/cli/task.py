@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import click
 
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.follow import follow, print_message, printable, usage_line
+from callboard_daemon.cli.limited import first, limit_option
 from callboard_daemon.cli.output import ago, console, note, one_line, print_fields, print_json, print_table, working
 from callboard_daemon.cli.run import show_end
+from callboard_daemon.errors import Refused
 from callboard_wire.api import TaskView
 from callboard_wire.states import TaskStatus
 
@@ -22,13 +22,13 @@ def task() -> None:
 @task.command("list")
 @click.option("--status", type=click.Choice([s.value for s in TaskStatus]), help="Only tasks in this state.")
 @click.option("--agent", metavar="NAME|ID", help="Only this agent's.")
-@click.option("--limit", type=click.IntRange(1), default=30, show_default=True, help="At most so many.")
+@limit_option(30)
 @output_option
 @pass_cli
 def list_tasks(cli: Cli, status: str | None, agent: str | None, limit: int) -> None:
     """List the workspace's tasks, newest first."""
     with cli.connect() as api, working(cli, "asking the server"):
-        tasks = list(islice(api.tasks(status=status or "", agent=agent or ""), limit))
+        tasks = first(api.tasks(status=status or "", agent=agent or ""), limit)
     if cli.json:
         print_json(tasks)
         return
@@ -149,14 +149,27 @@ def rerun(cli: Cli, task_id: str) -> None:
 @click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
 @output_option
 @pass_cli
-def cancel(cli: Cli, task_ids: tuple[str, ...]) -> None:
-    """Cancel tasks. A running one is stopped on its machine within seconds."""
+def cancel(cli: Cli, task_ids: tuple[str, ...]) -> int:
+    """Cancel tasks. A running one is stopped on its machine within seconds.
+
+    One that cannot be cancelled keeps none of the others from it.
+    """
+    cancelled, refused = list[TaskView](), list[Refused]()
     with cli.connect() as api, working(cli, "cancelling"):
-        cancelled = [api.cancel(task_id) for task_id in task_ids]
+        for task_id in task_ids:
+            try:
+                cancelled.append(api.cancel(task_id))
+            except Refused as error:
+                refused.append(error)
     if cli.json:
         print_json(cancelled)
     for each in cancelled:
         note(f"{each.id} is {each.status.value}." if each.status.terminal else f"{each.id} is being stopped.")
+    for more in refused[1:]:
+        note(f"Error: {more.message}")
+    if refused:
+        raise refused[0]
+    return 0
 
 
 def _fields(found: TaskView) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 Python's reader takes more than JSON (NaN, Infinity, 1e400) and fails in its own ways on what it cannot hold: a hundred
 thousand brackets are a RecursionError, a number of five thousand digits is a ValueError. Both became a 500 on every
-route, before the caller was even asked for a token. And half of a surrogate pair, which JSON spells and UTF-8 cannot, is
+route, before the caller was even asked for a token. Half of a surrogate pair, which JSON spells and UTF-8 cannot, is
 a text no answer can hold: an agent whose `mcp_config` had one made every claim of its runtime a 500.
 """
 

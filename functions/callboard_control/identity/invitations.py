@@ -106,7 +106,7 @@ def accept(
     item = _by_code(code)
     now = ports.now_ms()
     if item is None or int(item.expires) <= now:
-        raise NotFound.of("invitation", "")
+        raise _lets_nobody_in()
     joined = AcceptedInvitation(workspace_id=item.workspace_id, role=item.role)
     if table.get(M, keys.workspace(item.workspace_id), f"ME#{user_id}") is not None:
         return joined
@@ -121,8 +121,14 @@ def accept(
         table.transact(writes)
     except ConditionFailed as e:
         if 1 not in e.failed:
-            raise NotFound.of("invitation", "") from e
+            raise _lets_nobody_in() from e
     return joined
+
+
+def _lets_nobody_in() -> NotFound:
+    """One sentence whatever was wrong, so that guessing learns nothing, and without the code."""
+    why = "it was mistyped, used up, revoked, or is older than a week"
+    return NotFound(f"This invitation lets nobody in: {why}. Ask for another.", code="invitation_not_found")
 
 
 def _by_code(code: str) -> InvitationItem | None:

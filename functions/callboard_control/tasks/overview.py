@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callboard_control.actor import Person, TaskAgent
+from callboard_control.errors import NotFound
 from callboard_control.permissions import may_see_tasks
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, MessagePack, PendingItem, RuntimeItem, SlotItem, TaskItem
@@ -18,8 +19,11 @@ CHECK_PAGE = 40
 
 def queue(viewer: Person | TaskAgent, runtime_id: str | None, agent_id: str | None) -> list[QueuedTask]:
     """Tasks that may be claimed, in the order they would be, runtime by runtime; the first 500 of each. A position
-    counts the tasks of agents that `viewer` may not see as well; they are not shown."""
+    counts the tasks of agents that `viewer` may not see as well; they are not shown. Raises `NotFound` for a runtime
+    the workspace does not have: "nothing waits" would be the wrong answer to a mistyped one."""
     workspace_id = viewer.workspace_id
+    if runtime_id and table.get(RuntimeItem, keys.workspace(workspace_id), f"RT#{runtime_id}") is None:
+        raise NotFound.of("runtime", runtime_id)
     wanted = [runtime_id] if runtime_id else _runtimes(workspace_id)
     found: list[QueuedTask] = []
     for runtime in wanted:

@@ -1,0 +1,80 @@
+"""Commands over many things: a part of a list says that it is one, and one bad name costs the others nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from callboard_control.embedded.gateway import Gateway
+from tests.integration.cli.conftest import Shell
+
+
+@pytest.fixture(scope="module")
+def ann(gateway: Gateway, shell: Callable[[str], Shell]) -> Shell:
+    ann = shell("ann")
+    assert gateway.bootstrap_secret_file
+    ann.ok("login", "--server", gateway.url, "--bootstrap", str(gateway.bootstrap_secret_file), "--name", "Ann")
+    for name in ("one", "two"):
+        (ann.home / name).mkdir()
+        (ann.home / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: d\n---\n")
+        ann.ok("skill", "import", name)
+    return ann
+
+
+@pytest.fixture(scope="module")
+def waiting(ann: Shell, gateway: Gateway) -> list[str]:
+    """Ids of two tasks that wait for a day to come."""
+    token = ann.ok("token", "create", "machine").out.strip()
+    headers = {"authorization": f"Bearer {token}"}
+    machine = {"daemon_id": "box", "runtimes": [{"name": "echo", "type": "echo"}]}
+    httpx.post(f"{gateway.url}/api/daemon/register", json=machine, headers=headers).raise_for_status()
+    ann.ok("agent", "create", "scout")
+    ann.ok("agent", "create", "it's a & b")
+    return [ann.ok("run", "x", "--agent", "scout", "--at", "2300-01-01").out.strip() for _ in range(2)]
+
+
+@pytest.mark.parametrize("listed", ["agent", "task", "skill", "audit"])
+@pytest.mark.usefixtures("waiting")
+def test_a_list_that_ends_before_its_end_says_so(ann: Shell, listed: str) -> None:
+    part = ann.ok("--output", "json", listed, "list", "--limit", "1")
+    assert len(part.json) == 1
+    assert "there are more" in part.err
+    whole = ann.ok("--output", "json", listed, "list", "--limit", "1000")
+    assert len(whole.json) > 1
+    assert whole.err == ""
+    exact = ann.ok("--output", "json", listed, "list", "--limit", str(len(whole.json)))
+    assert exact.err == ""
+    assert ann.run(listed, "list", "--limit", "9" * 20).code == 5
+
+
+def test_one_task_that_is_not_there_keeps_no_other_from_being_cancelled(ann: Shell, waiting: list[str]) -> None:
+    done = ann.run("--output", "json", "task", "cancel", "nobody", waiting[0], "nothing", waiting[1])
+    assert (done.code, [t["id"] for t in done.json]) == (4, waiting)
+    assert "nobody" in done.err
+    assert "nothing" in done.err
+
+
+def test_the_command_that_is_shown_to_be_tried_can_be_pasted(ann: Shell, waiting: list[str]) -> None:
+    assert """--agent='it'"'"'s a & c'""" in ann.ok("agent", "create", "it's a & c").err
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (("doctor", "nobody"), 5, "known: "),
+        (("doctor", ""), 5, "known: "),
+        (("doctor", "--server", "claude"), 5, "one of them"),
+        (("queue", "--runtime", "nobody"), 4, "no runtime"),
+        (("run", "x", "--agent", "scout", "--idempotency-key", ""), 5, "idempotency_key"),
+        (("run", "x", "--agent", "scout", "--at", "9999-12-31T23:59:59"), 5, "fire_at"),
+        (("invite", "accept", "nothing"), 4, "lets nobody in"),
+        (("model-profile", "delete", "nothing"), 4, "no model profile"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(ann: Shell, command: tuple[str, ...], code: int, said: str) -> None:
+    done = ann.run(*command)
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
