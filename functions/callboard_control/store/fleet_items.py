@@ -8,6 +8,8 @@ profile name   WS#<ws>        RN#<name>
 
 from __future__ import annotations
 
+from typing import Final
+
 from pynamodb.attributes import (
     BinarySetAttribute,
     BooleanAttribute,
@@ -17,6 +19,11 @@ from pynamodb.attributes import (
 )
 
 from callboard_control.store.models import Item
+
+WITHDRAWN: Final = frozenset({"owner_left", "handed_over", "profile_disabled"})
+"""Codes of a runtime's `offline_reason` that are somebody's will: nothing is handed out there until it is registered
+anew, not even to a call that was let in before. Other reasons are the machine's own, and may be older than its last
+registration."""
 
 
 class PlacesItem(Item):

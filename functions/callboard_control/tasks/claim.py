@@ -63,6 +63,7 @@ class _Round:
     room: bool = True
     claims: list[Claim] = field(default_factory=list)
     places: Places = field(default_factory=Places)
+    withdrawn: set[str] = field(default_factory=set)
     full: set[str] = field(default_factory=set)
     lanes: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
@@ -160,7 +161,7 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[ReadyRow, str]
     while cursors and seen < LOOK_AT_MOST:
         rows: list[tuple[ReadyRow, str]] = []
         for runtime_id in list(cursors):
-            if state.places.closed(runtime_id):
+            if runtime_id in state.withdrawn or state.places.closed(runtime_id):
                 del cursors[runtime_id]
                 continue
             page = table.rows(T.ready_index, keys.ready_of(runtime_id), limit=LOOK, cursor=cursors[runtime_id])
@@ -174,7 +175,7 @@ def _candidates(state: _Round, mine: list[str]) -> Iterator[tuple[ReadyRow, str]
         _spread(state, rows)
         while rows:
             row, runtime_id = rows.pop(0)
-            if state.places.admits(runtime_id, row.task_id) and not _blocked(state, row):
+            if not _blocked(state, row, runtime_id):
                 state.outrun = False
                 yield row, runtime_id
                 # Losing the head means others are at the same rows: go on somewhere else, not to the next together. A
@@ -190,9 +191,10 @@ def _spread(state: _Round, rows: list[tuple[ReadyRow, str]]) -> None:
         random.shuffle(rows)
 
 
-def _blocked(state: _Round, row: ReadyRow) -> bool:
+def _blocked(state: _Round, row: ReadyRow, runtime_id: str) -> bool:
     lane = bool(row.lane) and f"{row.agent_id}#{row.lane}" in state.lanes
-    return lane or row.agent_id in state.full or row.task_id in state.tried
+    known = lane or row.agent_id in state.full or row.task_id in state.tried or runtime_id in state.withdrawn
+    return known or not state.places.admits(runtime_id, row.task_id)
 
 
 def _try(state: _Round, runtime_id: str, row: ReadyRow) -> None:
@@ -202,6 +204,9 @@ def _try(state: _Round, runtime_id: str, row: ReadyRow) -> None:
     if task is None or task.status != TaskStatus.QUEUED or task.rpk != keys.ready_of(runtime_id):
         # The row is older than the task: somebody was faster, in this very moment or before an index that lags.
         state.outrun = task is not None and int(task.dispatched or 0) >= state.began
+        return
+    if state.standing.is_withdrawn(runtime_id):
+        state.withdrawn.add(runtime_id)
         return
     agent = misplaced(task, row, runtime_id) or state.standing.of(task)
     if isinstance(agent, Refusal):

@@ -13,6 +13,7 @@ from typing import Any
 
 from callboard_control.actor import Daemon
 from callboard_control.store import keys, table
+from callboard_control.store.fleet_items import WITHDRAWN
 from callboard_control.store.models import AgentItem, Item, MemberItem, RuntimeItem, SlotItem, TaskItem, WorkspaceItem
 from callboard_control.tasks.ready import ReadyRow
 from callboard_wire.failures import FailureReason
@@ -55,6 +56,12 @@ class Standing:
     def runtime(self, runtime_id: str) -> RuntimeItem | None:
         runtime: RuntimeItem | None = self._get(RuntimeItem, f"RT#{runtime_id}")
         return runtime
+
+    def is_withdrawn(self, runtime_id: str) -> bool:
+        """Whether somebody has taken the runtime out of use; a claim may be held while they do."""
+        runtime = self.runtime(runtime_id)
+        reason = runtime.offline_reason if runtime is not None and runtime.offline is not None else None
+        return (reason or {}).get("code") in WITHDRAWN
 
     def of(self, task: TaskItem) -> AgentItem | Refusal:
         """The agent that `task` runs as, or why it can never run for this machine."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from callboard_control import ports
+from callboard_control.ports.doorbell import SilentDoorbell
 from callboard_control.store import table
 from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, World
@@ -255,3 +258,25 @@ def test_nobody_is_given_a_machines_token_who_was_taken_out_after_their_call_beg
     assert answer.status in (403, 409)
     world.close()
     table.reconnect()
+
+
+@pytest.mark.parametrize("machines", ["offline", "hand_over"])
+def test_a_claim_that_is_held_while_its_machine_is_taken_away_is_given_nothing(world: World, machines: str) -> None:
+    """It was let in by a token that is dead by now, and what it would be given has the secrets of others' agents."""
+    bob = Cast(world)
+    queued: list[str] = []
+
+    class Bell(SilentDoorbell):
+        def wait(self, seen: Any, timeout: float, /) -> bool:
+            if queued:
+                return False
+            remove(world, bob, query={"machines": machines})
+            agent = "bob-there" if machines == "hand_over" else "ann-there"
+            if machines == "offline":
+                world.ok("POST", f"/api/agents/{agent}/restore")
+            queued.append(world.enqueue(agent)["id"])
+            return True
+
+    ports.use(replace(ports.current(), doorbell=Bell()))
+    assert bob.machine.claim(wait=20) == []
+    assert [world.task(task)["status"] for task in queued] == ["queued"]
