@@ -10,7 +10,7 @@ SET_UP := infra/setup.sh
 ENV := $(if $(wildcard .venv/.dev),.venv/.dev,.venv/.server)
 SAM := .tools/sam/bin/sam
 
-.PHONY: help demo up test check format bench slow fuzz simulate real-cli lock package clean
+.PHONY: help demo up test check format bench slow fuzz simulate real-cli windows lock package clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,7 @@ check: .venv/.dev .tools/sam/.sam ## linters, types, imports, templates, lock fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 -m callboard_adapters.process.windows.family
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/cfn-lint template.yaml infra/*.yaml
 	SAM_CLI_TELEMETRY=0 $(SAM) validate --lint --region us-east-1 --template template.yaml
@@ -55,6 +56,11 @@ simulate: .venv/.dev ## the storm: seeded worlds with everything going wrong (SE
 
 real-cli: .venv/.dev ## drive the real coding-agent CLIs against a model server on loopback
 	$(PYTEST) -m real_cli --timeout 900 tests/system $(ARGS)
+
+WINDOWS_TESTS := $(addprefix tests/,unit/adapters/test_windows_programs.py contract/adapters/test_conformance.py \
+  $(addprefix integration/adapters/test_,windows.py driver.py bad_processes.py))
+windows: .venv/.dev ## what starts, reads and ends agents, on a Python for Windows under Wine
+	infra/wine.sh $(WINDOWS_TESTS) $(ARGS)
 
 lock: .venv/.dev ## rewrite requirements/*.txt (UPGRADE=1 for newer versions)
 	infra/lock.sh

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Iterable, Sequence
 
 from callboard_adapters import outcome, redact
@@ -35,10 +34,8 @@ from callboard_adapters.clocks import Clocks
 from callboard_adapters.last_word import LastWord
 from callboard_adapters.messages import Message, MessageType, Watchdog
 from callboard_adapters.outcome import Stopped
-from callboard_adapters.process import tree
-from callboard_adapters.process.child import Child
 from callboard_adapters.process.framing import LineFramer, LineTooLong
-from callboard_adapters.process.sweep import end_group, sweep
+from callboard_adapters.process.host import Child, Family
 from callboard_adapters.requests import Requests
 from callboard_adapters.run_state import RunState
 
@@ -62,10 +59,10 @@ class Attempt:
         self._stderr_framer = LineFramer(_MAX_STDERR_LINE)
         self._stderr = bytearray()
         self._child: Child | None = None
+        self._family: Family | None = None
         self._wake = asyncio.Event()
         self._last_word = LastWord(self._let_go, self._wake.set)
         self._leaving: asyncio.Task[None] | None = None
-        self._known: set[tree.Proc] = set()
         self._deaf = False
         self._ready_seen = False
         self._clocks = Clocks(state.watchdogs, self._ran_out, self._tick)
@@ -94,6 +91,7 @@ class Attempt:
         """Raises OSError or ValueError when the system refuses."""
         feeds = bool(self._launch.stdin) or self._launch.keep_stdin
         self._child = await Child.start(argv, env=env, cwd=cwd, stdin=feeds, listener=self)
+        self._family = Family(self._run_id, self._child)
         if self._launch.stdin:
             self._child.write(self._launch.stdin)
         if not self._launch.keep_stdin:
@@ -108,17 +106,18 @@ class Attempt:
 
     async def run(self) -> ProcessExit:
         """From the started process to the moment nothing of it is left."""
-        child = self._child
+        child, family = self._child, self._family
         assert child is not None, "start() comes first"
+        assert family is not None, "made with the child"
         await self._wake.wait()
         if not child.exited.is_set():
             if self.stopped is not None and self.stopped.cause is StopCause.CANCEL:
                 await self._cancel_politely(child)
             # Before the first signal: a tool in a session of its own is found by its parents only while they live.
-            await self._look_around()
+            await family.look_around()
             child.close_stdin()
-            await end_group(child, self._adapter.capabilities.timeouts.term_grace)
-        await self._drain(child)
+            await family.end_leader(self._adapter.capabilities.timeouts.term_grace)
+        await self._drain(child, family)
         self._disarm()
         return self._exit(child)
 
@@ -141,14 +140,8 @@ class Attempt:
         """Without waiting for anything: the event loop is going away."""
         self._deaf = True
         self._disarm()
-        if self._child is None:
-            return
-        found = tree.run_processes(self._run_id, self._child.identity)
-        self._child.signal_group(signal.SIGKILL)
-        tree.signal_all(found, signal.SIGKILL)
-        self._child.close()
-        self._child.collect()
-        tree.reap_zombies(found)
+        if self._family is not None:
+            self._family.kill_now()
 
     async def _cancel_politely(self, child: Child) -> None:
         asked = self._ask(self._adapter.cancel)
@@ -160,25 +153,20 @@ class Attempt:
             child.close_stdin()
             await _first(_AFTER_CANCEL, child.exited)
 
-    async def _look_around(self) -> None:
-        """Remember which processes there are now: later some can be told from strangers only by this."""
-        if self._child is not None:
-            found = await asyncio.to_thread(tree.run_processes, self._run_id, self._child.identity, tuple(self._known))
-            self._known |= found
-
     async def _leave(self) -> None:
         """The turn has ended: remember the processes, then let the CLI go."""
-        await self._look_around()
+        if self._family is not None:
+            await self._family.look_around()
         self._close_stdin()
 
-    async def _drain(self, child: Child) -> None:
+    async def _drain(self, child: Child, family: Family) -> None:
         """After the leader: the rest of its output, then everything it left behind, then the last line."""
         if self._leaving is not None:
             await self._leaving
         closed = await child.pipes_closed(
             _DRAIN_AFTER_TURN if self._last_word.over.is_set() or self.stopped else _DRAIN
         )
-        await sweep(self._run_id, child.identity, self._known)
+        await family.end_rest()
         if not closed:
             await child.pipes_closed(_DRAIN)  # whoever held them has just been ended
         last = self._framer.close()

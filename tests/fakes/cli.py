@@ -12,9 +12,12 @@ The body runs after a prelude that answers `--version` and offers the words of c
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from textwrap import dedent
+
+from callboard_adapters.conformance.launcher import write_launcher
 
 PRELUDE = """#!{python} -IS
 import json, os, signal, subprocess, sys, time
@@ -60,6 +63,11 @@ def until_eof():
 def fake_cli(folder: Path, body: str, name: str = "claude") -> Path:
     """Write the executable into `folder`; its path."""
     cli = folder / name
-    cli.write_text(PRELUDE.format(python=sys.executable) + dedent(body))
+    text = PRELUDE.format(python=sys.executable) + dedent(body)
+    if os.name == "nt":  # no first line there that names an interpreter
+        script = folder / f"{name}.py"
+        script.write_text(text, encoding="utf-8")
+        return write_launcher(cli, [sys.executable, "-IS", str(script)])
+    cli.write_text(text)
     cli.chmod(0o755)
     return cli

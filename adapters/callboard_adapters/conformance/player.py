@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -111,6 +112,11 @@ class Player:
 
     def leave_behind(self) -> None:
         """Two processes that outlive this one: one in the group, one in a session of its own, both holding stdout."""
+        if os.name == "nt":
+            for own_group in (0, 0x208):  # no console, and a group of its own: what a program can leave there
+                sleep = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
+                subprocess.Popen(sleep, stdin=subprocess.DEVNULL, creationflags=own_group)
+            return
         for own_session in (False, True):
             if os.fork() == 0:
                 if own_session:
@@ -125,7 +131,7 @@ class Player:
 
     def die(self) -> None:
         if self.how.get("killed"):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", 9))
         os._exit(1)
 
 

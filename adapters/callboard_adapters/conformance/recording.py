@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from callboard_adapters.capabilities import Capabilities, PromptVia
+from callboard_adapters.conformance.launcher import write_launcher
 
 _PLAYER = Path(__file__).with_name("player.py")
 _MODES = {PromptVia.STDIN_LINE: "line", PromptVia.RPC: "line", PromptVia.STDIN_EOF: "eof"}
@@ -88,11 +88,8 @@ class Recording:
             "how": how,
         }
         (folder / "spec.json").write_text(json.dumps(spec))
-        cli = folder / capabilities.name
-        command = shlex.join([sys.executable, "-I", "-S", str(_PLAYER), str(folder / "spec.json")])
-        cli.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        cli.chmod(0o755)
-        return cli
+        command = [sys.executable, "-I", "-S", str(_PLAYER), str(folder / "spec.json")]
+        return write_launcher(folder / capabilities.name, command)
 
 
 def _lines(path: Path) -> tuple[bytes, ...]:

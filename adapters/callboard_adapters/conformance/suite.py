@@ -9,6 +9,7 @@ No test framework is needed. A case is a coroutine `(Bench) -> None` that calls 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from callboard_adapters.conformance.pure import PureRun, context
 from callboard_adapters.conformance.recording import Recording
 from callboard_adapters.messages import Message, MessageType, Result
 from callboard_adapters.options import BackendConfig, ExecOptions
-from callboard_adapters.process import tree
+from callboard_adapters.process.host import run_processes
 from callboard_adapters.session import Session
 
 _GIVE_UP = 30.0  # seconds after which a run counts as hung
@@ -111,7 +112,7 @@ class Bench:
         home = place / "home"
         home.mkdir()
         base = context(self.adapter, self.recording).env
-        env = {**base, "HOME": str(home), "PATH": f"{place}:/usr/bin:/bin"}
+        env = {**base, "HOME": str(home), "PATH": os.pathsep.join([str(place), os.defpath])}
         backend = Backend(self.adapter, BackendConfig(executable=cli, env=env))
         wanted = ExecOptions(
             cwd=place, resume_session_id=self.recording.resume, **{"timeout": _GIVE_UP - 5, **(options or {})}
@@ -138,7 +139,7 @@ class Bench:
         except TimeoutError:
             self.expect(False, f"no result within {_GIVE_UP:g} s")
             raise
-        left = tree.run_processes(session.run_id)
+        left = run_processes(session.run_id)
         if listener is not None:
             done, _ = await asyncio.wait([listener], timeout=2)
             self.expect(bool(done), "messages did not end before the result")

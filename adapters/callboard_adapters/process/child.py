@@ -1,4 +1,4 @@
-"""One child process: pipes without an intermediate buffer, its own session, its exit seen without polling.
+"""One child process on Linux or macOS: its own session, its exit seen without polling.
 
 asyncio's own subprocess support is not used: its stdin may be a socket pair, which a child cannot reopen as
 /dev/stdin; its StreamReader copies every line twice and stops at a limit; its child watcher differs by Python version
@@ -15,20 +15,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Protocol
+from collections.abc import Mapping, Sequence
+from typing import IO
 
 from callboard_adapters.process import tree
-
-
-class Listener(Protocol):
-    """Who hears of a child. All calls come from the event loop."""
-
-    def stdout_data(self, data: bytes) -> None: ...
-    def stdout_ended(self) -> None: ...
-    def stderr_data(self, data: bytes) -> None: ...
-    def exited(self) -> None: ...
-
+from callboard_adapters.process.piped import Listener, Piped
 
 _PIPE_SIZE = 1 << 20  # bytes: the most an ordinary user may have
 
@@ -42,41 +33,12 @@ def _widen(pipe: IO[bytes] | None) -> None:
             return  # this user has many pipes open; the ordinary size does for most CLIs
 
 
-class _ReadPipe(asyncio.Protocol):
-    def __init__(self, data: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-        self._data = data
-        self._ended = ended
-        self.closed = asyncio.get_running_loop().create_future()
-
-    def data_received(self, data: bytes) -> None:
-        self._data(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.closed.done():
-            self.closed.set_result(None)
-            self._ended()
-
-
-class _WritePipe(asyncio.BaseProtocol):
-    def __init__(self) -> None:
-        self.broken = False
-        self.lost = False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = True
-        # The child stopped reading. Not fatal: it may be on its way to a perfectly good answer.
-        self.broken = self.broken or exc is not None
-
-
-class Child:
+class Child(Piped):
     """A running child. Made by `start`."""
 
     def __init__(self, popen: subprocess.Popen[bytes], listener: Listener) -> None:
+        super().__init__(listener)
         self._popen = popen
-        self._listener = listener
-        self._stdin: asyncio.WriteTransport | None = None
-        self._stdin_protocol = _WritePipe()
-        self._readers: list[tuple[asyncio.ReadTransport, _ReadPipe]] = []
         self._pidfd = -1
         self.pid = popen.pid
         self.identity = tree.identify(popen.pid)
@@ -105,41 +67,14 @@ class Child:
         child = cls(popen, listener)
         child._watch_exit()
         try:
-            await child._connect()
+            await child.connect(popen.stdin, popen.stdout, popen.stderr)
         except BaseException:  # cancelled, or no file descriptor left: nobody else knows of this process yet
-            child.signal_group(signal.SIGKILL)
+            child.kill()
             child.close()
             child._close_unconnected()
             child.collect()
             raise
         return child
-
-    async def _connect(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._popen.stdin is not None:
-            self._stdin, _ = await loop.connect_write_pipe(lambda: self._stdin_protocol, self._popen.stdin)
-        for pipe, data, ended in (
-            (self._popen.stdout, self._listener.stdout_data, self._listener.stdout_ended),
-            (self._popen.stderr, self._listener.stderr_data, lambda: None),
-        ):
-            reader = await loop.connect_read_pipe(lambda d=data, e=ended: _ReadPipe(d, e), pipe)  # type: ignore[misc]  # bound per pipe
-            self._readers.append(reader)
-
-    # writing -----------------------------------------------------------------
-
-    def write(self, data: bytes) -> None:
-        """Queue `data` for stdin; never blocks, and a closed or broken pipe swallows it."""
-        if self._stdin is not None and not self._stdin.is_closing():
-            self._stdin.write(data)
-
-    def close_stdin(self) -> None:
-        """End of file after what was queued."""
-        if self._stdin is not None and not self._stdin.is_closing():
-            self._stdin.close()
-
-    @property
-    def stdin_broken(self) -> bool:
-        return self._stdin_protocol.broken
 
     # ending ------------------------------------------------------------------
 
@@ -159,22 +94,13 @@ class Child:
         except (ProcessLookupError, PermissionError):
             return
 
-    async def pipes_closed(self, timeout: float) -> bool:
-        """Wait until stdout and stderr have ended; False if somebody still holds one after `timeout` seconds."""
-        open_pipes = [p.closed for _, p in self._readers if not p.closed.done()]
-        if open_pipes:
-            await asyncio.wait(open_pipes, timeout=timeout)
-        return all(p.closed.done() for _, p in self._readers)
+    def kill(self) -> None:
+        """End the group at once."""
+        self.signal_group(signal.SIGKILL)
 
     def close(self) -> None:
         """Let go of the pipes and of the exit watch. The process must have ended, or is given up on."""
-        for transport, _ in self._readers:
-            transport.close()
-        if self._stdin is not None and not self._stdin_protocol.lost:
-            if self._stdin.get_write_buffer_size():
-                self._stdin.abort()  # nobody will read the rest
-            elif not self._stdin.is_closing():
-                self._stdin.close()
+        self.close_pipes()
         self._unwatch()
 
     def _close_unconnected(self) -> None:

@@ -16,6 +16,9 @@ from callboard_adapters.errors import (
     LaunchRefused,
     SpawnFailed,
 )
+from callboard_adapters.process.windows import programs
+
+_MOST_ARGUMENTS = "the command line may hold 32 KiB" if os.name == "nt" else "one argument may hold 128 KiB"
 
 
 def find_executable(provider: str, executable: str, path: str) -> str:
@@ -23,8 +26,10 @@ def find_executable(provider: str, executable: str, path: str) -> str:
 
     Raises `ExecutableNotFound` or `ExecutableNotRunnable`.
     """
-    if os.sep in executable:
+    if os.sep in executable or (os.altsep and os.altsep in executable):
         place = Path(executable).expanduser()
+        if os.name == "nt":
+            place = Path(programs.search(place.name, str(place.parent)) or place)
         if not place.is_file():
             raise ExecutableNotFound(
                 f"executable not found: {place}", provider=provider, repair=f"install {provider} or correct its path"
@@ -34,7 +39,7 @@ def find_executable(provider: str, executable: str, path: str) -> str:
                 f"{place} is not executable", provider=provider, repair=f"chmod +x {place}, or install {provider} again"
             )
         return str(place.absolute())
-    found = shutil.which(executable, path=path)
+    found = programs.search(executable, path) if os.name == "nt" else shutil.which(executable, path=path)
     if found is None:
         raise ExecutableNotFound(
             f"executable not found: {executable} is not on PATH",
@@ -52,7 +57,7 @@ def spawn_error(provider: str, executable: str, error: OSError | ValueError) -> 
         return ArgumentsTooLarge(
             "arguments and environment together are larger than the system allows",
             provider=provider,
-            repair="one argument may hold 128 KiB; move large text into a file",
+            repair=f"{_MOST_ARGUMENTS}; move large text into a file",
         )
     if error.errno == errno.ENOEXEC:
         return ExecutableNotRunnable(

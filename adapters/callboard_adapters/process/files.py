@@ -14,6 +14,9 @@ from pathlib import Path
 
 from callboard_adapters.base import FileContent, FileLink, FileWrite, ReadFiles
 
+_AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+"""No link followed; on Windows, no line end made into two bytes."""
+
 
 @dataclass(slots=True)
 class Written:
@@ -89,7 +92,7 @@ def _existing(path: Path) -> tuple[bytes, int] | None:
 def _write(path: Path, content: bytes, mode: int) -> None:
     """Through a new file and a rename: a reader sees the old or the new whole, and a link put there is not followed."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), mode)
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AS_IT_IS, mode)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(content)

@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from callboard_adapters.base import CommandDone, Version
-from callboard_adapters.process import tree
-from callboard_adapters.process.child import Child
 from callboard_adapters.process.environment import child_env
+from callboard_adapters.process.host import Child, reap_run
 
 VERSION_TIMEOUT = 10.0
 _PIPES_AFTER_EXIT = 2.0  # a grandchild may hold the pipe after the command itself has ended
@@ -61,11 +59,11 @@ async def run_command(
     except TimeoutError:
         in_time = False
     finally:
-        child.signal_group(signal.SIGKILL)
+        child.kill()
         await asyncio.wait([asyncio.ensure_future(child.exited.wait())], timeout=1.0)
         child.close()
     if not in_time:  # only then can anything be left: the search walks every process of the machine
-        await asyncio.to_thread(tree.reap_run, run_id, 2.0)
+        await asyncio.to_thread(reap_run, run_id, 2.0)
     return CommandDone(code, bytes(collector.stdout), bytes(collector.stderr))
 
 

@@ -21,6 +21,37 @@ _SWEEP_LIMIT = 4.0  # seconds in all; processes that are born while we kill are 
 _ROUND = 0.03
 
 
+class Family:
+    """The processes of one child of a run, wherever they went. As `windows.family.Family`, which has a job to ask."""
+
+    def __init__(self, run_id: str, child: Child) -> None:
+        self._run_id = run_id
+        self._child = child
+        self._seen: set[Proc] = set()
+
+    async def look_around(self) -> None:
+        """Remember which processes there are now: later some can be told from strangers only by this."""
+        found = await asyncio.to_thread(tree.run_processes, self._run_id, self._child.identity, tuple(self._seen))
+        self._seen |= found
+
+    async def end_leader(self, grace: float) -> None:
+        """End the child and its group: TERM, then KILL after `grace` seconds. Its stdin has been closed."""
+        await end_group(self._child, grace)
+
+    async def end_rest(self) -> None:
+        """End whatever the child left behind. It must have ended itself."""
+        await sweep(self._run_id, self._child.identity, self._seen)
+
+    def kill_now(self) -> None:
+        """End all of it without an event loop to wait with, and let go of the child."""
+        found = tree.run_processes(self._run_id, self._child.identity)
+        self._child.kill()
+        tree.signal_all(found, signal.SIGKILL)
+        self._child.close()
+        self._child.collect()
+        tree.reap_zombies(found)
+
+
 async def end_group(child: Child, grace: float) -> None:
     """End the leader and its group: TERM, then KILL after `grace` seconds."""
     child.signal_group(signal.SIGTERM)

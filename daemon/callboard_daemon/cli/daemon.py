@@ -39,7 +39,7 @@ def daemon() -> None:
     """Start, stop and look at this machine's daemon."""
     if sys.platform == "win32":
         raise CallboardError(
-            "the daemon does not run on Windows: it could not end the processes of an agent there",
+            "the daemon does not run on Windows: only how it starts and ends agents has been tried there",
             hint="Run it inside WSL 2; docs/decisions/child-processes.md says what is missing.",
         )
 

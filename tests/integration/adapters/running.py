@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from callboard_adapters import Backend, BackendConfig, ExecOptions, Message, Result, Session
 from callboard_adapters.claude import ClaudeAdapter
 from tests.fakes.cli import fake_cli
+
+posix = pytest.mark.skipif(os.name == "nt", reason="of signals, sessions, fork, first lines or file modes")
 
 
 class Impatient(ClaudeAdapter):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ from callboard_adapters import (
     create_backend,
 )
 from callboard_wire.failures import FailureReason
-from tests.integration.adapters.running import alive, finish, pids_in, run, start
+from tests.integration.adapters.running import alive, finish, pids_in, posix, run, start
 
 
 def backend(executable: Path | str, folder: Path):
@@ -40,6 +39,7 @@ async def test_a_missing_binary_is_refused_before_anything_starts(tmp_path):
         await backend("no-such-cli", tmp_path).execute("hi", ExecOptions(cwd=tmp_path))
 
 
+@posix
 async def test_a_file_without_the_executable_bit_names_the_repair(tmp_path):
     (tmp_path / "claude").write_text("#!/bin/sh\n")
     with pytest.raises(ExecutableNotRunnable, match=r"chmod \+x"):
@@ -56,6 +56,7 @@ async def test_an_npm_stub_names_the_package_whose_install_script_did_not_run(tm
         await backend(stub, tmp_path).execute("hi", ExecOptions(cwd=tmp_path))
 
 
+@posix
 async def test_a_script_whose_interpreter_is_missing_is_not_called_missing_itself(tmp_path):
     script = tmp_path / "claude"
     script.write_text("#!/no/such/interpreter\n")
@@ -75,6 +76,7 @@ async def test_too_large_an_argument_is_named_as_such(tmp_path):
     assert "not found" not in str(caught.value)
 
 
+@posix
 async def test_an_old_cli_is_refused_with_the_version_it_needs(tmp_path):
     script = tmp_path / "claude"
     script.write_text("#!/bin/sh\necho 'Active code page: 65001'\necho '1.0.93 (Claude Code)'\n")
@@ -84,6 +86,7 @@ async def test_an_old_cli_is_refused_with_the_version_it_needs(tmp_path):
     assert caught.value.failure_reason is FailureReason.VERSION
 
 
+@posix
 async def test_a_cli_replaced_in_place_is_asked_for_its_version_again(tmp_path):
     script = tmp_path / "claude"
     for version, ok in (("1.9.9", False), ("2.0.0", True)):
@@ -97,6 +100,7 @@ async def test_a_cli_replaced_in_place_is_asked_for_its_version_again(tmp_path):
                 await backend(script, tmp_path).execute("hi", ExecOptions(cwd=tmp_path))
 
 
+@posix
 async def test_a_version_probe_that_reads_stdin_does_not_hang(tmp_path):
     script = tmp_path / "claude"
     script.write_text('#!/bin/sh\n[ "$1" = --version ] && cat >/dev/null && echo 2.1.0 && exit\necho bye >&2; exit 4\n')
@@ -174,6 +178,7 @@ async def test_a_grandchild_in_its_own_session_with_an_empty_environment_dies_to
     assert [alive(p) for p in pids_in(tmp_path / "holder")] == [False, False]
 
 
+@posix
 async def test_a_daemonised_grandchild_whose_parent_is_long_gone_dies_with_the_run(tmp_path):
     """Double fork and setsid: no parent link, no group, only the marker in its environment is left."""
     body = """
@@ -197,6 +202,7 @@ async def test_a_daemonised_grandchild_whose_parent_is_long_gone_dies_with_the_r
     assert not alive(pids_in(tmp_path / "daemon")[0])
 
 
+@posix
 async def test_processes_born_while_we_kill_are_found_again(tmp_path):
     """Each copy forks another on TERM, three generations deep."""
     body = """
@@ -224,6 +230,7 @@ async def test_processes_born_while_we_kill_are_found_again(tmp_path):
     assert not [p for p in pids if alive(p)]
 
 
+@posix
 async def test_the_child_leads_a_group_of_its_own(tmp_path):
     body = "init(); open('ids', 'w').write(f'{os.getpid()} {os.getpgid(0)} {os.getsid(0)}'); result('x'); until_eof()"
     await run(tmp_path, body)
@@ -231,6 +238,7 @@ async def test_the_child_leads_a_group_of_its_own(tmp_path):
     assert pid == pgid == sid != os.getpgid(0)
 
 
+@posix
 async def test_a_stopped_child_is_ended_by_the_idle_clock(tmp_path):
     session = await start(tmp_path, "init(); os.kill(os.getpid(), signal.SIGSTOP)", idle_watchdog_timeout=0.4)
     ended = await finish(session)
@@ -286,6 +294,7 @@ async def test_after_an_oversized_line_the_next_run_is_normal(tmp_path):
     assert (await run(tmp_path, "init(); result('fine'); until_eof()")).result.output == "fine"
 
 
+@posix
 async def test_a_closed_stdout_with_a_living_process_ends_in_a_failure_that_says_so(tmp_path):
     session = await start(tmp_path, "init(); os.close(1); time.sleep(300)")
     ended = await finish(session)
@@ -294,6 +303,7 @@ async def test_a_closed_stdout_with_a_living_process_ends_in_a_failure_that_says
     assert not alive(session.pid)
 
 
+@posix
 async def test_a_flood_of_noise_is_read_in_bounded_memory(tmp_path):
     """300 MB here; the 3 GB version is `test_three_gigabytes_of_noise` in the slow suite."""
     await _flood(tmp_path, 300)
@@ -301,11 +311,14 @@ async def test_a_flood_of_noise_is_read_in_bounded_memory(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@posix
 async def test_three_gigabytes_of_noise_are_read_in_bounded_memory(tmp_path):
     await _flood(tmp_path, 3000)
 
 
 async def _flood(folder: Path, megabytes: int) -> None:
+    import resource  # not on Windows
+
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     body = f"""
         init()
@@ -347,6 +360,7 @@ async def test_a_reader_that_stops_half_way_changes_nothing(tmp_path):
     assert (await session.result()).output == "b"
 
 
+@posix
 async def test_root_is_refused_before_the_launch_with_the_setting_that_allows_it(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root is refused")
@@ -354,6 +368,7 @@ async def test_root_is_refused_before_the_launch_with_the_setting_that_allows_it
         await start(tmp_path, "", env={"IS_SANDBOX": "0"})
 
 
+@posix
 async def test_killed_from_outside_is_a_process_failure_with_the_session_kept(tmp_path):
     session = await start(tmp_path, "init('s-9'); text('hm'); time.sleep(300)")
     async for message in session.messages:

@@ -259,9 +259,12 @@ async def test_files_are_private_while_the_run_lasts_and_gone_or_restored_after_
     """
     _, result = await run(Writes, tmp_path, body)
     path, *seen = result.output.split()
-    assert seen == ["ours", "0o600", "0o700", "s3cret"]
+    shared, file_mode, folder_mode, secret = seen
+    assert (shared, secret) == ("ours", "s3cret")
     assert not Path(path).parent.parent.exists()
-    assert (project.read_text(), stat.S_IMODE(project.stat().st_mode)) == ("the user's", 0o640)
+    assert project.read_text() == "the user's"
+    if os.name != "nt":  # there it is the user's temporary folder that is private
+        assert (file_mode, folder_mode, stat.S_IMODE(project.stat().st_mode)) == ("0o600", "0o700", 0o640)
     assert (tmp_path / "kept.txt").read_text() == "kept"
 
 
@@ -278,6 +281,7 @@ async def test_nothing_is_left_on_disk_when_the_start_fails(tmp_path):
     assert not Path(Writes.path).parent.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links take a privilege there")
 @pytest.mark.parametrize("saves", ["through the link", "by replacing the link", "not at all"])
 async def test_a_linked_login_that_is_refreshed_during_the_run_is_never_lost(tmp_path, saves):
     (tmp_path / "user").mkdir()
