@@ -23,6 +23,9 @@ COMMAND_PROPERTIES = ("command", "cmd")
 SUBAGENT_NAMES = ("agent", "task", "delegate_task", "spawn_agent", "sessions_spawn", "spawn_subagent")
 _PROMPT_PROPERTIES = ("prompt", "task", "message", "goal")
 MCP_SERVER = "loopback"  # the tool of a server by this name is found however a CLI glues the names
+MCP_TOOL = f"mcp__{MCP_SERVER}__say"  # as it is called where it was not offered
+SEARCH_NAMES = ("toolsearch", "tool_search")  # claude and codebuddy, qwen
+_EXECUTORS = {"deferexecutetool": ("toolName", "params"), "tool_call": ("name", "arguments")}  # codebuddy, qwen
 _KNOWN_STRINGS = {"subagent_type": "general-purpose", "agent_type": "general-purpose"}
 
 
@@ -79,13 +82,28 @@ def _named(tools: Sequence[Tool], call: Call) -> tuple[str, dict[str, Any]]:
         tool = _shell(tools)
         key, value = _command(tool, call.said)
         return tool.name, _filled(tool, {key: value})
-    if call.target is Target.MCP:
-        tool = _first(tools, lambda name: MCP_SERVER in name, f"no tool of the server {MCP_SERVER}")
-        return tool.name, _filled(tool, {"text": call.said})
+    if call.target in (Target.MCP, Target.SEARCH):
+        return _mcp(tools, call)
     tool = _first(tools, lambda name: name in SUBAGENT_NAMES, "no tool that starts an agent")
     properties = tool.schema.get("properties", {})
     key = next((one for one in _PROMPT_PROPERTIES if one in properties), _PROMPT_PROPERTIES[0])
     return tool.name, _filled(tool, {key: call.said})
+
+
+def _mcp(tools: Sequence[Tool], call: Call) -> tuple[str, dict[str, Any]]:
+    """The MCP tool, called as the CLI wants it: looked for first, through another tool, or by its name alone."""
+    for tool in tools:
+        if MCP_SERVER in tool.name.lower():
+            return tool.name, _filled(tool, {"text": call.said})
+    for tool in tools:
+        name = tool.name.lower()
+        if call.target is Target.SEARCH and name in SEARCH_NAMES:
+            by_name = "tool_names" in tool.schema.get("properties", {})
+            return tool.name, {"tool_names": [MCP_TOOL]} if by_name else {"query": f"select:{MCP_TOOL}"}
+        if call.target is Target.MCP and name in _EXECUTORS:
+            named, given = _EXECUTORS[name]
+            return tool.name, {named: MCP_TOOL, given: {"text": call.said}}
+    return MCP_TOOL, {"text": call.said}
 
 
 def _first(tools: Sequence[Tool], wanted: Callable[[str], bool], otherwise: str) -> Tool:

@@ -77,7 +77,11 @@ def _steps(mark: str) -> dict[Scenario, tuple[Answer, ...]]:
         Scenario.BAD_ARGUMENTS: (_calls(Call(echo, broken=True)), _calls(Call(echo), step=1), _finished(2)),
         Scenario.UNKNOWN_TOOL: (_calls(Call(echo, Target.NOBODY)), _calls(Call(echo), step=1), _finished(2)),
         Scenario.SUBAGENT: _once(Call(scenarios.SUBAGENT_PROMPT, Target.SUBAGENT)),
-        Scenario.MCP: _once(Call(scenarios.TOOL_OUTPUT, Target.MCP)),
+        Scenario.MCP: (
+            _calls(Call(scenarios.TOOL_OUTPUT, Target.SEARCH)),
+            _calls(Call(scenarios.TOOL_OUTPUT, Target.MCP), step=1),
+            _finished(2),
+        ),
     }
 
 

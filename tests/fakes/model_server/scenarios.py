@@ -87,7 +87,7 @@ class Scenario(StrEnum):
     ERROR_LIKE = "markdown"  # a good answer that looks like an error
     JSON_LIKE = "json"  # a good answer that looks like a failed result
     SUBAGENT = "subagent"  # hands a prompt of its own to the tool that starts another agent
-    MCP = "mcp"  # calls the tool of an MCP server
+    MCP = "mcp"  # calls the tool of an MCP server, after looking for it where a CLI wants that
 
 
 _WORDS = frozenset(Scenario)
@@ -141,6 +141,7 @@ class Target(StrEnum):
     SHELL = "shell"
     SUBAGENT = "subagent"
     MCP = "mcp"
+    SEARCH = "search"  # for the MCP tool, where a CLI does not offer it at once
     NOBODY = "nobody"
 
 

@@ -184,6 +184,17 @@ def test_a_sub_agent_and_an_mcp_tool_are_called_by_the_names_they_were_offered_u
         assert arguments["description"]
 
 
+def test_an_mcp_tool_that_was_not_offered_is_looked_for_and_called_through_what_the_cli_offers(
+    server: ModelServer,
+) -> None:
+    path = "/v1/messages"
+    looking = with_tool(path, body(path, "mcp"), "ToolSearch")
+    calling = with_tool(path, answered(path, body(path, "mcp"), 1), "tool_call")
+    [[(_, sought)], [(_, called)]] = [calls_in(path, ask(server, path, one).json()) for one in (looking, calling)]
+    assert sought == {"query": "select:mcp__loopback__say"}
+    assert called == {"name": "mcp__loopback__say", "arguments": {"text": scenarios.TOOL_OUTPUT}}
+
+
 @pytest.mark.parametrize(
     ("path", "word", "reason"),
     [
