@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from callboard_wire.answers import cost
 
 MAX_NAME_CHARS: Final = 64
 MAX_DESCRIPTION_CHARS: Final = 1024
@@ -211,11 +212,6 @@ def as_text(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return None if "\x00" in text else text
-
-
-def cost(text: str) -> int:
-    """Bytes of `text` in a function's answer."""
-    return len(json.dumps(json.dumps(text)))
 
 
 def from_wire(path: str, content: str, encoding: str) -> bytes:

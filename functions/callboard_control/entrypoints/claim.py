@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +15,7 @@ from callboard_control.ports.secrets import SecretsUnavailable
 from callboard_control.store.errors import StoreError
 from callboard_control.tasks import claim as claiming
 from callboard_control.tasks.payload import SkillsTold, payload
+from callboard_wire.answers import ANSWER_BYTES, cost
 from callboard_wire.bodies import (
     CAPABILITIES_HEADER,
     MAX_WAIT_S,
@@ -30,11 +30,8 @@ MARGIN_S: Final = 5.0
 """Left of the function's time for one more look and the answer."""
 PAUSE_S: Final = 5.0
 """What a daemon without a long poll is told to wait between two empty claims."""
-WHOLE_SKILLS_BYTES: Final = 4_000_000
-"""Of whole skills in one answer: it has 6 MB, and prompts to carry as well."""
-
 ENOUGH_BYTES: Final = 1_500_000
-"""An answer that has this much takes no further task: the next may have a long prompt, and 6 MB are the end."""
+"""An answer that has this much takes no further task: the next may have a long prompt."""
 
 app = new_app()
 handler = as_handler(app)
@@ -95,14 +92,17 @@ class _Answer:
 
     def take(self, claim: claiming.Claim) -> bool:
         """Add the claimed task; whether there is room for another. One that cannot be built (mostly, a store that does
-        not answer) is left to its lease, which is the pause before it is handed out again."""
+        not answer), or does not fit beside the others, is left to its lease: the pause before it is handed out again.
+        Alone every task fits."""
         provider = self.caller.runtimes.get(claim.task.runtime_id, "")
-        self.skills.room = max(0, WHOLE_SKILLS_BYTES - self.size)
+        self.skills.room = ANSWER_BYTES - self.size
         try:
             task = payload(claim, provider, self.skills)
         except (StoreError, ApiError, SecretsUnavailable):
             logger.exception("payload", extra={"task_id": claim.task.id})
             return True
+        self.size += cost(task.model_dump(mode="json"))
+        if self.tasks and self.size > ANSWER_BYTES:
+            return False
         self.tasks.append(task)
-        self.size += len(json.dumps(task.model_dump_json()))  # a function's answer is a text within a text
         return self.size < ENOUGH_BYTES

@@ -28,7 +28,7 @@ TRIES: Final = 4
 MAX_WISHES: Final = 50
 """So many may join one waiting task: they are in its item, and every write of an item is paid by its size."""
 MAX_WISHES_BYTES: Final = 2_000_000
-"""So much text of theirs: a claim hands it all out in one answer, which ends at 6 MB."""
+"""So much of an answer may they take: a claim hands them all out in one, with the prompt."""
 RECEIPT_KEPT_MS: Final = 7 * 24 * 3600 * 1000
 
 
@@ -208,7 +208,7 @@ def _join(task: TaskItem, prompt: str) -> Enqueued | None:
     if place is None:
         return None
     entry = record.wish(place.task_id, prompt)
-    if record.wish_bytes(entry) > record.INLINE_TEXT:
+    if record.is_long(entry):
         _refuse_bulk(place.task_id, entry)
     addition = table.Update(
         record.keyed(place.task_id),
@@ -252,8 +252,8 @@ def _refuse_bulk(task_id: str, entry: str) -> None:
     joined = [*((waiting.coalesced if waiting is not None else None) or [])]
     if entry not in joined and sum(map(record.wish_bytes, [*joined, entry])) > MAX_WISHES_BYTES:
         raise Conflict(
-            f"The wishes that join the task that waits already may be {MAX_WISHES_BYTES} bytes long in all; try again"
-            " once it is claimed.",
+            f"The wishes that join the task that waits already may take {MAX_WISHES_BYTES} bytes of an answer in all;"
+            " try again once it is claimed.",
             code="too_many_wishes",
             task_id=task_id,
         )

@@ -12,6 +12,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, WorkspaceItem
 from callboard_control.tasks import conversation, model_choice, record
 from callboard_control.tasks.claim import Claim
+from callboard_wire.answers import ANSWER_BYTES, PROMPT_BYTES, cost, fitted
 from callboard_wire.bodies import AgentSpec, ClaimedTask
 
 SUMMARY_CHARS = 200
@@ -19,12 +20,12 @@ SUMMARY_CHARS = 200
 
 @dataclass(slots=True)
 class SkillsTold:
-    """How skills are told in one answer: by name, or whole in `room` bytes. `known` are those of agents that have had a
-    task in it already: a batch is often one agent's."""
+    """How skills are told in one answer: by name, or whole in what a task leaves of `room` bytes. `known` are those of
+    agents that have had a task in it already: a batch is often one agent's."""
 
     by_name: bool
     room: int = 0
-    known: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
+    known: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 def payload(claim: Claim, provider: str, skills: SkillsTold) -> ClaimedTask:
@@ -37,7 +38,7 @@ def payload(claim: Claim, provider: str, skills: SkillsTold) -> ClaimedTask:
     offer = conversation.offer(task)
     workspace = claim.workspace or table.get(WorkspaceItem, keys.workspace(task.workspace_id), "W", consistent=False)
     chosen = model_choice.of_run(task, agent, workspace, provider)
-    return ClaimedTask(
+    told = ClaimedTask(
         id=task.id,
         agent_id=task.agent_id,
         runtime_id=task.runtime_id,
@@ -78,10 +79,12 @@ def payload(claim: Claim, provider: str, skills: SkillsTold) -> ClaimedTask:
             runtime_config=_runtime_config(agent),
             max_turns=chosen.choice.max_turns,
             max_tokens=chosen.choice.max_tokens,
-            **_skills(agent, skills),
         ),
         auth_token=claim.token,
     )
+    _fit_prompt(told)
+    _tell_skills(told, agent, skills)
+    return told
 
 
 def _runtime_config(agent: AgentItem) -> dict[str, Any]:
@@ -92,13 +95,23 @@ def _runtime_config(agent: AgentItem) -> dict[str, Any]:
     return config
 
 
-def _skills(agent: AgentItem, told: SkillsTold) -> dict[str, list[dict[str, Any]]]:
+def _fit_prompt(task: ClaimedTask) -> None:
+    """Cut a prompt that would not fit into an answer: two long ones that were folded into one."""
+    prompt = task.prompt
+    if fitted(prompt, PROMPT_BYTES) != prompt:
+        task.prompt = ""
+        task.prompt = fitted(prompt, ANSWER_BYTES - cost(task.model_dump(mode="json")))
+
+
+def _tell_skills(task: ClaimedTask, agent: AgentItem, told: SkillsTold) -> None:
     if not agent.skills:
-        return {}
+        return
     from callboard_control.tasks import skills  # only where there are some: a claim's cold start is a figure
 
     if not told.by_name:
-        return skills.of_agent(agent, by_name=False, room=told.room)
+        room = max(0, told.room - cost(task.model_dump(mode="json")))
+        task.agent.skills = skills.whole(agent, room)
+        return
     if agent.id not in told.known:
-        told.known[agent.id] = skills.of_agent(agent, by_name=True, room=0)
-    return told.known[agent.id]
+        told.known[agent.id] = skills.by_name(agent)
+    task.agent.skill_refs = told.known[agent.id]

@@ -11,6 +11,7 @@ from pynamodb.expressions.update import Action
 
 from callboard_control.store import keys, table
 from callboard_control.store.models import TaskItem, TextPart, UsageItem
+from callboard_wire.answers import ANSWER_BYTES, PROMPT_BYTES, cost, fitted
 from callboard_wire.bodies import UsageRow
 from callboard_wire.states import MOVES, Move, TaskStatus
 
@@ -21,6 +22,8 @@ INLINE_TEXT: Final = 320
 """Texts up to this many bytes stay in the task's item, which keeps a plain task below one write unit's kilobyte."""
 PART_BYTES: Final = 350_000
 MAX_OUTPUT_BYTES: Final = 4 * 1024 * 1024
+REST_BYTES: Final = 500_000
+"""Of an answer that shows a whole task: all that is neither its prompt nor its output."""
 
 T = TaskItem
 
@@ -113,23 +116,24 @@ def prompt_name(request_digest: bytes | None) -> str:
 
 def wish(task_id: str, prompt: str) -> str:
     """A wish as it joins a task's list: itself when short, else the name of where it lies (after a NUL, which no prompt
-    has), in how many parts, of how many bytes. The same prompt gives the same entry."""
+    has), in how many parts, and what it takes of an answer. The same prompt gives the same entry."""
     name = f"wish-{hashlib.sha256(prompt.encode('utf-8', 'replace')).hexdigest()[:16]}"
     inline, parts = store_text(task_id, name, prompt)
-    return inline if inline is not None else f"\x00{name}#{parts}#{_size(prompt)}"
+    return inline if inline is not None else f"\x00{name}#{parts}#{cost(prompt)}"
+
+
+def is_long(entry: str) -> bool:
+    """Whether the wish behind a task's entry lies beside it."""
+    return entry.startswith("\x00")
 
 
 def wish_bytes(entry: str) -> int:
-    """How long the wish behind a task's entry is."""
-    return int(entry.rpartition("#")[2]) if entry.startswith("\x00") else _size(entry)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
+    """What the wish behind a task's entry takes of an answer."""
+    return int(entry.rpartition("#")[2]) if is_long(entry) else cost(entry)
 
 
 def _read_wish(task_id: str, entry: str) -> str:
-    if not entry.startswith("\x00"):
+    if not is_long(entry):
         return entry
     name, parts, *_ = entry[1:].split("#")
     return read_text(task_id, name, None, int(parts))
@@ -202,8 +206,9 @@ def view(item: TaskItem, *, full: bool = False, **more: Any) -> TaskView:
         "duration_ms": int(item.duration_ms) if item.duration_ms is not None else None,
     }
     if full:
-        values["prompt"] = prompt_of(item)
-        values["output"] = read_text(item.id, "output", item.output, item.output_parts)
+        values["prompt"] = fitted(prompt_of(item), PROMPT_BYTES)
+        output = read_text(item.id, "output", item.output, item.output_parts)
+        values["output"] = fitted(output, ANSWER_BYTES - REST_BYTES - cost(values["prompt"]))
         values["usage"] = usage_rows(item)
         values["moves"] = move_views(item)
     from callboard_wire.api import TaskView  # as above

@@ -15,6 +15,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import MessagePack, TaskItem, UsageItem
 from callboard_control.tasks import conditions, conversation, guard, record
+from callboard_wire.answers import cost
 from callboard_wire.bodies import (
     MAX_MESSAGE_BYTES,
     MAX_TOOL_OUTPUT_BYTES,
@@ -29,8 +30,8 @@ from callboard_wire.states import WAITING, TaskStatus
 
 T = TaskItem
 PACK_BYTES: Final = 60 * 1024
-PAGE_BYTES: Final = 2_500_000
-"""Of messages in one answer: a function's is cut off at 6 MB, and escapes may double what is stored."""
+PAGE_BYTES: Final = 4_500_000
+"""What messages may take of one answer, before the pack that is read last."""
 MAX_NAME_BYTES: Final = 500
 TRIES: Final = 5
 
@@ -147,9 +148,9 @@ def transcript(task: TaskItem, since: int, limit: int) -> Transcript:
             consistent=True,
         )
         for pack in page.items:
-            raw = zlib.decompress(pack.body) if pack.packed else pack.body
-            found += [m for m in _messages(raw) if m.seq > since]
-            size += len(raw)
+            rows = json.loads(zlib.decompress(pack.body) if pack.packed else pack.body)
+            found += [m for m in map(_message, rows) if m.seq > since]
+            size += cost(rows)
             if len(found) > limit or (found and size > PAGE_BYTES):
                 return Transcript(found[:limit], more=True)
         cursor = page.cursor
@@ -170,13 +171,9 @@ def _pack_at(task_id: str, fence: int, since: int) -> str:
     return page.items[0].sk if page.items else low
 
 
-def _messages(raw: bytes) -> list[TaskMessage]:
-    return [
-        TaskMessage.model_validate(row | {"created_at": record.at(row["created_at"])})
-        if isinstance(row.get("created_at"), int)
-        else TaskMessage.model_validate(row)
-        for row in json.loads(raw)
-    ]
+def _message(row: dict[str, Any]) -> TaskMessage:
+    at = row.get("created_at")
+    return TaskMessage.model_validate(row | {"created_at": record.at(at)} if isinstance(at, int) else row)
 
 
 # ── usage and session ────────────────────────────────────────────────────────

@@ -8,17 +8,21 @@ from typing import Any
 from callboard_control.store import bundles
 from callboard_control.store.models import AgentItem
 from callboard_control.store.skill_items import SkillItem
-from callboard_wire.skill_files import Bundle, as_text, cost, to_wire
+from callboard_wire.answers import cost
+from callboard_wire.skill_files import Bundle, as_text, to_wire
 from callboard_wire.skills import SkillBody, SkillFile, SkillRef
 
 
-def of_agent(agent: AgentItem, *, by_name: bool, room: int) -> dict[str, list[dict[str, Any]]]:
-    """Fields of the claim's agent: ``skill_refs`` or ``skills``, in the agent's order. A skill deleted since is left
-    out. Of those that do not fit into `room` bytes the agent is told that they are missing, and why."""
+def by_name(agent: AgentItem) -> list[dict[str, Any]]:
+    """The agent's skills by name, in its order. One deleted since is left out."""
+    return [ref(skill).model_dump() for skill in bundles.skills_by_id(agent.workspace_id, agent.skills or ())]
+
+
+def whole(agent: AgentItem, room: int) -> list[dict[str, Any]]:
+    """The agent's skills with all they hold, in its order. One deleted since is left out; of those that do not fit into
+    `room` bytes of an answer the agent is told that they are missing, and why."""
     skills = bundles.skills_by_id(agent.workspace_id, agent.skills or ())
-    if by_name:
-        return {"skill_refs": [ref(skill).model_dump() for skill in skills]}
-    return {"skills": [whole.model_dump(mode="json") for whole in _whole(skills, room)]}
+    return [body.model_dump(mode="json") for body in _whole(skills, room)]
 
 
 def ref(skill: SkillItem) -> SkillRef:
