@@ -140,6 +140,9 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
         ),
     ),
     (FailureReason.CONTEXT_OVERFLOW, _token_limit),
+    # Both come inside sentences about a broken stream or an internal error, and trying again gives the same.
+    (FailureReason.AGENT_BLOCKED, _any("content_filter", "content filter", "safety refusal", "safety policy")),
+    (FailureReason.EMPTY_OUTPUT, _any("max_output_tokens", "max output tokens", "by max_tokens")),
     (
         FailureReason.MISSING_CONFIG,
         _any("missing environment variable", "no llm provider configured", "no provider configured"),
@@ -235,4 +238,6 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
             "initialize failed",
         ),
     ),
+    # The type of an error document, for want of anything better: OpenAI's of a 401 has it too.
+    (FailureReason.API_INVALID_REQUEST, _any("invalid_request_error")),
 )

@@ -3,6 +3,7 @@
 Verified on 2.1.0; the recordings under `tests/fixtures/transcripts/kimi` are its own output. Over ACP it states no
 usage and answers `end_turn` after a refused quota, an outage and an empty answer alike. Its own log of the session,
 `<KIMI_CODE_HOME>/sessions/<workspace>/<session id>/agents/<agent>/wire.jsonl`, has both and is read after the exit.
+Before about 0.40 it did not say how a turn ended: that is a line of `logs/kimi-code.log` beside the agents there.
 """
 
 from __future__ import annotations
@@ -26,11 +27,17 @@ from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 
 _BEFORE, _AFTER, _WORDS = "wire-before", "wire", "wire-words"
+_TOLD = "log"
 _MAX_AGENTS = 64  # sub-agents write files of their own
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_MARKS = (b'"usage.record"', b'"turn.ended"', b'"turn.step.retrying"')
+_MARKS = (b'"usage.record"', b'"turn.ended"', b'"turn.step.retrying"', b'"attempt":"')
 _MAIN = "/agents/main/"
-_REASONS = {"context.overflow": FailureReason.CONTEXT_OVERFLOW}
+_FAILED_TURN = b"turn ended with failed reason"
+_ERROR_OF_IT = re.compile(r'error=("\{.*\}")')
+_REASONS = {
+    "context.overflow": FailureReason.CONTEXT_OVERFLOW,
+    "provider.filtered": FailureReason.AGENT_BLOCKED,  # the model's own or its provider's refusal
+}
 
 
 class _Kimi(AcpClient):
@@ -79,7 +86,8 @@ class KimiAdapter(AcpAdapter):
     # the log -------------------------------------------------------------------------
 
     def before_launch(self, options: ExecOptions) -> Sequence[Request]:
-        patterns = self._wire(options.resume_session_id or "")
+        resumed = options.resume_session_id or ""
+        patterns = [*self._wire(resumed), *self._log(resumed)]
         return [ReadFiles(_BEFORE, patterns, max_files=_MAX_AGENTS, max_bytes=0)] if patterns else ()
 
     def after_exit(self, exit: ProcessExit) -> Sequence[Request]:
@@ -93,20 +101,50 @@ class KimiAdapter(AcpAdapter):
             # What is there already was billed to earlier runs.
             self._offsets = {file.path: file.size for file in found}
             return ()
+        if purpose == _TOLD:
+            for line in (line for file in found for line in file.data.splitlines()):
+                self._read_log(line)
+            return ()
         for file in found:
             for line in file.data.splitlines():
                 self._read(line, main=_MAIN in file.path)
-        if purpose != _AFTER or not self._retried:
+        if purpose != _AFTER:
+            return ()
+        return [*self._where_the_answer_begins(found), *self._how_it_ended()]
+
+    def _where_the_answer_begins(self, found: Sequence[FileContent]) -> Sequence[Output]:
+        if not self._retried:
             return ()
         # A stream that broke off is asked for again and both are sent: only the log knows where the answer begins.
         main = [file.path for file in found if _MAIN in file.path]
         return [ReadFiles(_WORDS, main, tail=True, offsets=self._offsets, lines_with=(b'"content.part"',))]
 
+    def _how_it_ended(self) -> Sequence[Output]:
+        if self._turn_end:
+            return ()
+        log = self._log(self.client.session_id)
+        return [ReadFiles(_TOLD, log, tail=True, offsets=self._offsets, lines_with=(_FAILED_TURN,))]
+
     def _wire(self, session_id: str) -> list[str]:
+        return self._in_session(session_id, "agents/*/wire.jsonl")
+
+    def _log(self, session_id: str) -> list[str]:
+        return self._in_session(session_id, "logs/kimi-code.log")
+
+    def _in_session(self, session_id: str, name: str) -> list[str]:
         if not _PLAIN_ID.fullmatch(session_id):
             return []  # it becomes part of a path
         home = self.context.env.get("KIMI_CODE_HOME") or f"{self.context.home}/.kimi-code"
-        return [f"{home}/sessions/*/{session_id}/agents/*/wire.jsonl"]
+        return [f"{home}/sessions/*/{session_id}/{name}"]
+
+    def _read_log(self, line: bytes) -> None:
+        """`… WARN  acp: turn ended with failed reason  error="{\\"code\\":…}"`: the error as JSON in a JSON string."""
+        found = _ERROR_OF_IT.search(line.decode("utf-8", "replace"))
+        try:
+            error = from_json(from_json(found[1])) if found else {}
+        except (TypeError, ValueError):
+            error = {}
+        self._turn_end = {"reason": "failed", "error": error}
 
     def _read(self, line: bytes, *, main: bool) -> None:
         try:
@@ -123,7 +161,7 @@ class KimiAdapter(AcpAdapter):
             return
         elif kind == "turn.ended":
             self._turn_end = record
-        elif kind == "turn.step.retrying":
+        elif kind == "turn.step.retrying" or (kind == "llm.request" and record.get("attempt")):
             self._retried = True
         elif kind == "context.append_loop_event":
             self._read_words(mapping(record.get("event")))

@@ -137,7 +137,8 @@ class Tools:
         call.shown, call.shown_with = True, call.said_so_far
         call.tool = self._namer(call.title, call.kind, call.name) or "tool"
         if call.input is None:
-            call.input = _as_object(call.said_so_far) or _worded(call.said_so_far) or _worded_title(call.title)
+            said = "" if call.said_so_far.strip() == "{}" else call.said_so_far  # called without arguments
+            call.input = _as_object(said) or _worded(said) or _worded_title(call.title)
         return [Message(MessageType.TOOL_USE, tool=call.tool, call_id=call.id, input=call.input)]
 
     def _end(self, call: Call, update: dict[str, Any], status: str) -> list[Output]:

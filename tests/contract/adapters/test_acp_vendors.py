@@ -302,6 +302,30 @@ def test_kimis_log_tells_a_failed_turn_from_an_ended_one(error, reason):
     assert outcome.error
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            {"code": "provider.api_error", "name": "APIProviderQuotaExhaustedError", "message": "429 no more"},
+            FailureReason.QUOTA,
+        ),
+        ({"code": "context.overflow", "message": "Compaction failed"}, FailureReason.CONTEXT_OVERFLOW),
+        ({"code": "provider.filtered", "message": "blocked"}, FailureReason.AGENT_BLOCKED),
+        (None, FailureReason.UNKNOWN),
+    ],
+)
+def test_an_older_kimi_tells_why_its_turn_failed_in_another_log(error, reason):
+    talk = Talk("kimi", kiro(**{"session/prompt": [NO_USAGE]})).start()
+    [wire] = talk.adapter.after_exit(EXITED)
+    [log] = talk.adapter.files(wire.purpose, [logged({"type": "turn.prompt"})])
+    assert log.patterns == ["/home/somebody/.kimi-code/sessions/*/s1/logs/kimi-code.log"]
+    shown = f"error={json.dumps(json.dumps(error))}" if error else 'error="{cut off'
+    line = f"2026-11-30T20:17:49.186Z WARN  acp: turn ended with failed reason  {shown}\n".encode()
+    talk.adapter.files(log.purpose, [FileContent("/x/logs/kimi-code.log", len(line), line)])
+    outcome = talk.end()
+    assert (outcome.status, outcome.failure.reason) == (RunStatus.FAILED, reason)
+
+
 def test_kimis_usage_is_the_sum_of_its_records_per_model():
     def used(model: str, output: int) -> dict:
         return {
@@ -329,14 +353,15 @@ def test_an_id_that_is_a_path_is_not_looked_for_on_disk():
         assert not Talk("kimi", {}).adapter.before_launch(ExecOptions(resume_session_id=session_id))
 
 
-def test_after_a_cut_stream_kimis_log_tells_where_the_answer_begins():
+@pytest.mark.parametrize("retried", [{"type": "turn.step.retrying"}, {"type": "llm.request", "attempt": "2/10"}])
+def test_after_a_cut_stream_kimis_log_tells_where_the_answer_begins(retried):
     def part(step: str, said: str) -> dict:
         event = {"type": "content.part", "stepUuid": step, "part": {"type": "text", "text": said}}
         return {"type": "context.append_loop_event", "event": event}
 
     talk = Talk("kimi", kiro(**{"session/prompt": [text("Hello frHello."), NO_USAGE]})).start()
     [first] = talk.adapter.after_exit(EXITED)
-    [second] = talk.adapter.files(first.purpose, [logged({"type": "turn.step.retrying"}, turn_ended("completed"))])
+    [second] = talk.adapter.files(first.purpose, [logged(retried, turn_ended("completed"))])
     assert second.patterns == [WIRE]
     talk.adapter.files(second.purpose, [logged(part("1", "Hello fr"), part("2", "Hel"), part("2", "lo."))])
     assert talk.end().output == "Hello."

@@ -60,6 +60,15 @@ def test_streamed_arguments_are_shown_once_they_are_whole():
     assert shown == [[], [], [("tool-use", "terminal", {"command": "ls"})]]
 
 
+def test_a_call_without_arguments_has_no_input():
+    book = tools(Announces.STREAMED_INPUT)
+    book.frame({"toolCallId": "t", "title": "Bash", "content": [{"type": "text", "text": "{}"}]})
+    assert said(book.frame({"toolCallId": "t", "status": "failed", "rawOutput": "no command"})) == [
+        ("tool-use", "terminal", ""),
+        ("tool-result", "failed", "no command"),
+    ]
+
+
 def test_an_end_without_a_beginning_makes_both():
     outputs = tools().frame({"toolCallId": "t", "status": "completed", "title": "Shell", "rawOutput": "done"})
     assert said(outputs) == [("tool-use", "terminal", ""), ("tool-result", "completed", "done")]

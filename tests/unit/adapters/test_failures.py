@@ -32,6 +32,12 @@ SENTENCES = [
     ("No response was returned. Send your message again to retry.", R.EMPTY_OUTPUT),  # copilot
     ("[API Error: Model stream ended with empty response text.]", R.EMPTY_OUTPUT),  # qwen
     ("the run timed out after 3 s", R.AGENT_TIMEOUT),
+    ("stream disconnected before completion: Incomplete response returned, reason: content_filter", R.AGENT_BLOCKED),
+    ("provider.filtered: Provider safety policy blocked the response.", R.AGENT_BLOCKED),
+    ("Incomplete response returned, reason: max_output_tokens", R.EMPTY_OUTPUT),
+    ('Internal error {"message": "response truncated by max_tokens"}', R.EMPTY_OUTPUT),
+    ('{"error": {"message": "content: not a list", "type": "invalid_request_error"}}', R.API_INVALID_REQUEST),
+    ('{"error": {"message": "invalid API key", "type": "invalid_request_error"}}', R.AUTH),
     ("executable not found: claude", R.MISSING_EXECUTABLE),
     ("claude 1.0.0 is below the minimum supported version 2.0.0", R.VERSION),
     ("ended with exit status 3", R.PROCESS),
