@@ -222,8 +222,8 @@ class CodebuddyAdapter(StreamJsonAdapter):
         if status == 429 and failures.from_wording(error) is FailureReason.QUOTA:
             return replace(found, reason=FailureReason.QUOTA)  # an empty account and a busy minute are both a 429
         dropped = code == "network" or (code or "").upper() in ("ECONNRESET", "ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND")
-        if found.reason is FailureReason.UNKNOWN and dropped:
-            return replace(found, reason=FailureReason.NETWORK)
+        if dropped and found.reason in (FailureReason.UNKNOWN, FailureReason.SERVER_ERROR):
+            return replace(found, reason=FailureReason.NETWORK)  # "502 connection refused": nobody answered at all
         return found
 
     # pieces of the command line --------------------------------------------------

@@ -31,7 +31,7 @@ SYNTHETIC = "<synthetic>"
 """The model name under which the CLI speaks for itself, mostly to report an error."""
 
 _TEXT, _THINKING, _LOG = MessageType.TEXT, MessageType.THINKING, MessageType.LOG
-_QUIET_SYSTEM = frozenset({"init", "status", "thinking_tokens", "compact_boundary", "hook_started", "hook_response"})
+_QUIET_SYSTEM = frozenset({"init", "status", "thinking_tokens", "compact_boundary", "permission_denied"})
 _QUIET_FAMILIES = ("task_", "hook_", "model_refusal")
 _UNUSUAL = (AttributeError, KeyError, TypeError, ValueError)
 _OF_THE_USER = frozenset({"text", "image", "document"})  # what the CLI tells the model by itself
@@ -64,7 +64,7 @@ class StreamJson:
         self._stated: dict[str, dict[str, Any]] = {}  # message → its usage as it came last
         self._questions = Questions(self.needs_a_person)
         self._last: dict[str, Any] = {}
-        self._named = False  # an `init` has named the session
+        self._named = False  # an `init` or the model's own words have named the session
         self._unknown: set[str] = set()
         self._handlers: dict[str, Callable[[dict[str, Any]], Sequence[Output]]] = {
             "assistant": self._assistant,
@@ -117,6 +117,7 @@ class StreamJson:
             if self.api_text:
                 self.api_status, self.api_code, self.api_text = None, None, ""  # the provider answers again
             self.stop_reason = word(message.get("stop_reason")) or self.stop_reason
+            self._named = self._named or bool(word(event.get("session_id")))
         message_id = word(message.get("id"))
         for block in self._blocks(message, outputs):
             try:
@@ -242,9 +243,10 @@ class StreamJson:
 
     def _init(self, event: dict[str, Any]) -> list[Output]:
         """The first one names the session and its model; an agent that is started later has an `init` of its own."""
-        if self._named:
+        session_id = word(event.get("session_id"))
+        if self._named and session_id not in ("", self.session_id):
             return []
-        self._named = bool(word(event.get("session_id")))
+        self._named = self._named or bool(session_id)
         self.model = word(event.get("model")) or self.model
         return self._session(event)
 

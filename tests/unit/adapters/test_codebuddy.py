@@ -103,6 +103,13 @@ def test_a_sub_agents_own_session_is_not_the_runs():
     assert run.finish(1).session_id == "s-1"
 
 
+def test_a_sub_agents_init_that_comes_before_the_runs_own_names_no_session():
+    inner = {"type": "system", "subtype": "init", "session_id": "s-inner", "model": "small"}
+    run = speaking().event({**said("x"), "session_id": "s-1"}, inner, INIT)
+    assert [o.value for o in run.outputs if isinstance(o, SessionId)] == ["s-1"]
+    assert run.adapter.reader.model == "m"
+
+
 @pytest.mark.parametrize("repeated", ["Hello", " Hello\n", "Hello world"])
 def test_an_answer_that_was_told_is_not_told_again(repeated):
     assert speaking().event(INIT, said("Hello"), result(repeated)).text() == "Hello"
@@ -131,7 +138,8 @@ def test_exit_0_without_a_result_completes_nothing():
         (failed("exceeded your current quota", status=429, category="quota"), FailureReason.QUOTA, 429),
         (failed("busy", status=529, category="model_service"), FailureReason.RATE_LIMIT, 529),
         (failed("aborted", code="ECONNRESET"), FailureReason.NETWORK, None),
-        (failed("502 网络连接失败", category="network"), FailureReason.SERVER_ERROR, None),
+        (failed("502 网络连接失败", status=502, category="network"), FailureReason.NETWORK, 502),
+        (failed("502 bad gateway", status=502, category="model_service"), FailureReason.SERVER_ERROR, 502),
         (failed("网络连接失败", category="network"), FailureReason.NETWORK, None),
         (failed("Max turns (2) exceeded"), FailureReason.ITERATION_LIMIT, None),
         (failed("Authentication required. Please use /login command"), FailureReason.AUTH, None),
