@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from callboard_adapters import failures
+from callboard_adapters import failures, redact
 from callboard_adapters.base import Output, ProcessExit
 from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
 from callboard_adapters.dialects.acp import AcpClient
@@ -26,9 +26,16 @@ from callboard_adapters.messages import FailureDetail, Message, MessageType, Run
 from callboard_wire.failures import FailureReason
 
 _ERROR_TEXT = re.compile(
-    r"\s*(?:HTTP \d{3}: |API call failed after \d+ retr|Context length exceeded \(|⚠️? ?No reply: )"
+    r"\s*(?:HTTP \d{3}: |API call failed after \d+ retr|Context length exceeded \(|Request payload too large \(413\)"
+    r"|⚠️?\s*(?:No reply: |The model declined to respond)|\(empty\)\s*$)"
 )
-_STATUS = re.compile(r"HTTP (\d{3})")
+_NO_REPLY = re.compile(r"⚠️?\s*No reply|\(empty\)")  # 0.18, and before it
+_CUT_SHORT = re.compile(
+    r"Model declined to respond \(finish_reason=\w+\)|Response truncated \(finish_reason='length'\).*"
+    r"|Streaming failed after partial delivery, not retrying: .*"
+)
+"""What it says on stderr when an answer did not reach its end."""
+_STATUS = re.compile(r"(?:HTTP |too large \()(\d{3})")
 _LINEAGE = ("currentHermesSessionId", "rootHermesSessionId", "parentHermesSessionId")
 
 
@@ -87,6 +94,7 @@ class HermesAdapter(AcpAdapter):
         login_hint="run `hermes setup`, or `hermes model` to choose a provider",
     )
     client_class = _Hermes
+    _cut_short = ""  # why the model's answer did not reach its end, as stderr tells it
     # It reads AGENTS.md itself; the same text twice was seen to trip its safety filter.
     inlines_system_prompt = False
 
@@ -99,9 +107,20 @@ class HermesAdapter(AcpAdapter):
         if not client.genuine:
             client.updates.tools.announces = Announces.INPUT_LATER
 
+    def receive_stderr(self, line: bytes) -> Sequence[Output]:
+        outputs = super().receive_stderr(line)
+        told = any(type(o) is Message and o.level != "debug" for o in outputs)  # its INFO records quote prompts
+        found = _CUT_SHORT.search(line.decode("utf-8", "replace")) if told else None
+        if found:
+            self._cut_short = redact.diagnostic(found[0])
+        return outputs
+
     def output(self, status: RunStatus) -> str:
-        """Nothing on a failed run: its words are the provider's refusal."""
-        return "" if status is RunStatus.FAILED else super().output(status)
+        """Nothing of a turn that ended as failed: its words are the provider's refusal. What was cut off from outside
+        is kept as far as it came."""
+        said = super().output(status)
+        spoils = status is RunStatus.FAILED and (self.client.answered or _ERROR_TEXT.match(said))
+        return "" if spoils else said
 
     def turn_failure(self, exit: ProcessExit) -> FailureDetail | None:
         client, said = self.client, self.client.updates.answer.strip()
@@ -113,15 +132,15 @@ class HermesAdapter(AcpAdapter):
         error_text = said if _ERROR_TEXT.match(said) else ""
         if "usage" in client.result:
             # A model that answers nothing is billed and reported in words.
-            if error_text.lstrip("⚠️ ").startswith("No reply"):
-                return FailureDetail(FailureReason.EMPTY_OUTPUT, error_text)
+            if _NO_REPLY.match(error_text):
+                return FailureDetail(FailureReason.EMPTY_OUTPUT, f"the model returned empty output: {error_text}")
             return super().turn_failure(exit)
         announced = self.stderr.provider_error if self.stderr.final or self.stderr.attempt else ""
         # Every turn that reached its end states its usage; without it, whatever was said is not the answer.
         states_usage = client.offer.agent.startswith("hermes-agent")
         if not (error_text or announced or states_usage):
             return super().turn_failure(exit)
-        return self._provider_failure(error_text or announced or said, f"{error_text} {announced}")
+        return self._provider_failure(error_text or announced or self._cut_short or said, f"{error_text} {announced}")
 
     def _provider_failure(self, detail: str, error: str) -> FailureDetail:
         status = _STATUS.search(error)

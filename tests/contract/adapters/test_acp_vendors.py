@@ -238,7 +238,10 @@ def test_hermes_refusing_a_resumed_prompt_without_a_word_means_the_session_is_lo
         ("HTTP 401: invalid API key", NO_USAGE, FailureReason.AUTH),
         ("API call failed after 3 retries: HTTP 500: boom", NO_USAGE, FailureReason.SERVER_ERROR),
         ("Context length exceeded (20 tokens). Cannot compress further.", NO_USAGE, FailureReason.CONTEXT_OVERFLOW),
+        ("Request payload too large (413). Cannot compress further.", NO_USAGE, FailureReason.CONTEXT_OVERFLOW),
         ("⚠️ No reply: the model returned empty content after retries", END, FailureReason.EMPTY_OUTPUT),
+        ("(empty)", END, FailureReason.EMPTY_OUTPUT),
+        ("⚠️  The model declined to respond (safety refusal)", NO_USAGE, FailureReason.AGENT_BLOCKED),
         ("Half an ans", NO_USAGE, FailureReason.NETWORK),
     ],
 )
@@ -246,6 +249,36 @@ def test_what_hermes_says_for_its_provider_is_a_failure_and_no_answer(said, answ
     talk = Talk("hermes", hermes(**{"session/prompt": [text(said), answer]})).start()
     outcome = talk.end()
     assert (outcome.status, outcome.failure.reason, outcome.output) == (RunStatus.FAILED, reason, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            "2026-11-30 20:28:46 [WARNING] agent.loop: Model declined to respond (finish_reason=content_filter).",
+            FailureReason.AGENT_BLOCKED,
+        ),
+        ("⚠️  Response truncated (finish_reason='length') - model hit max output tokens", FailureReason.EMPTY_OUTPUT),
+        (
+            "2026-11-30 20:28:46 [WARNING] agent.x: Streaming failed after partial delivery, not retrying: overloaded",
+            FailureReason.RATE_LIMIT,
+        ),
+        (
+            "2026-11-30 20:28:46 [WARNING] agent.x: Streaming failed after partial delivery, not retrying: peer closed",
+            FailureReason.NETWORK,
+        ),
+        ("2026-11-30 20:28:46 [INFO] root: Response truncated (finish_reason='length') he said", FailureReason.NETWORK),
+    ],
+)
+def test_why_hermes_answer_did_not_reach_its_end_is_on_its_stderr(line, reason):
+    talk = Talk("hermes", hermes(**{"session/prompt": [text("Half an ans"), NO_USAGE]})).start()
+    talk.do(talk.adapter.receive_stderr(line.encode()))
+    assert talk.end().failure.reason is reason
+
+
+def test_what_hermes_had_said_when_it_was_cut_off_is_kept():
+    talk = Talk("hermes", hermes(**{"session/prompt": [text("I will run it.")]})).start().cancel()
+    assert talk.stopped().output == "I will run it."
 
 
 def test_a_good_hermes_turn_may_speak_of_http_errors():
