@@ -94,8 +94,9 @@ def rerun_of_issue(issue_id: str, request: RerunRequest) -> TaskView:
 def queue(
     runtime_id: Annotated[str | None, Query(max_length=64)] = None,
     agent_id: Annotated[str | None, Query(max_length=64)] = None,
+    cursor: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Page[QueuedTask]:
-    return Page[QueuedTask](items=overview.queue(reader(caller(app)), runtime_id, agent_id))
+    return overview.queue(reader(caller(app)), runtime_id, agent_id, cursor)
 
 
 @app.get("/api/doctor")

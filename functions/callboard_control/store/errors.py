@@ -4,6 +4,7 @@ StoreError
 ├── ConditionFailed     a condition did not hold: somebody else moved first. `failed` says which part
 ├── Contended           transaction conflicts and throttling outlasted the retries: try again later
 └── StoreUnavailable    no answer, or one we cannot read: the caller answers 503
+    └── RequestRefused  the request itself was wrong: our bug, unless part of it was somebody's input (a cursor)
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ THROTTLES: Final = frozenset(
         "LimitExceededException",
     }
 )
+INVALID: Final = "ValidationException"
 CONDITION: Final = frozenset({"ConditionalCheckFailedException", "ConditionalCheckFailed"})
 
 
@@ -47,6 +49,10 @@ class Contended(StoreError):
 
 class StoreUnavailable(StoreError):
     """The table did not answer, or refused for a reason that is our bug; the cause is chained."""
+
+
+class RequestRefused(StoreUnavailable):
+    """The table says that what it was asked makes no sense."""
 
 
 @contextmanager
@@ -88,4 +94,4 @@ def _of_code(code: str | None, error: Exception) -> StoreError:
         return ConditionFailed(frozenset({0}))
     if code in CONFLICTS or code in THROTTLES:
         return Contended(str(code))
-    return StoreUnavailable(str(error))
+    return RequestRefused(str(error)) if code == INVALID else StoreUnavailable(str(error))

@@ -22,7 +22,7 @@ from pynamodb.transactions import TransactWrite
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from callboard_control.errors import InvalidRequest, TooLarge
-from callboard_control.store.errors import ConditionFailed, Contended, mapped
+from callboard_control.store.errors import ConditionFailed, Contended, RequestRefused, mapped
 from callboard_control.store.models import Item
 
 M = TypeVar("M", bound=Item)
@@ -205,12 +205,16 @@ def rows(
     options: dict[str, Any] = {"scan_index_forward": forward, "limit": limit, "page_size": limit}
     if consistent:
         options["consistent_read"] = True
-    with mapped():
-        found = source.query(
-            hash_key, range_key_condition=condition, last_evaluated_key=_read_cursor(cursor, hash_key), **options
-        )
-        items = list(found)
-        more = found.last_evaluated_key
+    start = _read_cursor(cursor, hash_key)
+    try:
+        with mapped():
+            found = source.query(hash_key, range_key_condition=condition, last_evaluated_key=start, **options)
+            items = list(found)
+            more = found.last_evaluated_key
+    except RequestRefused as e:
+        if start is None:
+            raise
+        raise _no_cursor_of_this_list() from e  # other keys than this list has, or beyond its bounds
     return Rows(items, _write_cursor(more) if more else None)
 
 
@@ -245,12 +249,16 @@ def _read_cursor(cursor: str | None, hash_key: str) -> dict[str, Any] | None:
         key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         values = {name: value["S"] for name, value in key.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InvalidRequest(
-            "The cursor is not one this list gave out; start again without it.", code=INVALID_CURSOR
-        ) from e
+        raise _no_cursor_of_this_list() from e
+    if key != {name: {"S": value} for name, value in values.items() if isinstance(value, str)}:
+        raise _no_cursor_of_this_list()
     if hash_key not in (values.get("pk"), values.get("gpk"), values.get("rpk")):
         raise InvalidRequest("The cursor belongs to another list; start again without it.", code=INVALID_CURSOR)
     return cast("dict[str, Any]", key)
+
+
+def _no_cursor_of_this_list() -> InvalidRequest:
+    return InvalidRequest("The cursor is not one this list gave out; start again without it.", code=INVALID_CURSOR)
 
 
 def _mapped(call: Callable[..., Any], **arguments: Any) -> None:

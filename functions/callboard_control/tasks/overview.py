@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from callboard_control.actor import Person, TaskAgent
@@ -10,44 +11,55 @@ from callboard_control.permissions import may_see_tasks
 from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem, MessagePack, PendingItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import invariants
-from callboard_wire.api import DoctorReport, OffenceView, QueuedTask
+from callboard_wire.api import DoctorReport, OffenceView, Page, QueuedTask
 from callboard_wire.states import ACTIVE
 
 QUEUE_AT_MOST = 500
+RUNTIMES_A_PAGE = 100
 CHECK_PAGE = 40
 
 
-def queue(viewer: Person | TaskAgent, runtime_id: str | None, agent_id: str | None) -> list[QueuedTask]:
+def queue(
+    viewer: Person | TaskAgent, runtime_id: str | None, agent_id: str | None, cursor: str | None = None
+) -> Page[QueuedTask]:
     """Tasks that may be claimed, in the order they would be, runtime by runtime; the first 500 of each. A position
-    counts the tasks of agents that `viewer` may not see as well; they are not shown. Raises `NotFound` for a runtime
-    the workspace does not have: "nothing waits" would be the wrong answer to a mistyped one."""
+    counts the tasks of agents that `viewer` may not see as well; they are not shown. A page ends with a runtime, and
+    may be empty while there is a cursor to go on with.
+
+    Raises `NotFound` for a runtime the workspace does not have: "nothing waits" would be the wrong answer to a mistyped
+    one.
+    """
     workspace_id = viewer.workspace_id
     if runtime_id and table.get(RuntimeItem, keys.workspace(workspace_id), f"RT#{runtime_id}") is None:
         raise NotFound.of("runtime", runtime_id)
-    wanted = [runtime_id] if runtime_id else _runtimes(workspace_id)
+    wanted = [runtime_id] if runtime_id else [each for each in _runtimes(workspace_id) if each >= (cursor or "")]
     found: list[QueuedTask] = []
-    for runtime in wanted:
-        page = table.rows(TaskItem.ready_index, keys.ready_of(runtime), limit=QUEUE_AT_MOST)
-        tasks = {t.id: t for t in table.get_many(TaskItem, [(r.pk, "T") for r in page.items], consistent=False)}
-        hidden = _hidden(viewer, {task.agent_id for task in tasks.values()})
-        for position, row in enumerate(page.items, 1):
-            task = tasks.get(row.pk.removeprefix("TK#"))
-            if task is None or task.workspace_id != workspace_id or agent_id not in (None, task.agent_id):
-                continue
-            if task.agent_id in hidden:
-                continue
-            found.append(
-                QueuedTask(
-                    task_id=task.id,
-                    runtime_id=runtime,
-                    agent_id=task.agent_id,
-                    position=position,
-                    priority=int(task.priority or 0),
-                    created_ms=int(task.created),
-                    prompt=(task.prompt or "")[:200],
-                )
-            )
-    return found
+    for n, runtime in enumerate(wanted):
+        if n == RUNTIMES_A_PAGE or len(found) >= QUEUE_AT_MOST:
+            return Page[QueuedTask](items=found, next_cursor=runtime)
+        found += _queued_at(viewer, runtime, agent_id)
+    return Page[QueuedTask](items=found)
+
+
+def _queued_at(viewer: Person | TaskAgent, runtime_id: str, agent_id: str | None) -> Iterator[QueuedTask]:
+    page = table.rows(TaskItem.ready_index, keys.ready_of(runtime_id), limit=QUEUE_AT_MOST)
+    tasks = {t.id: t for t in table.get_many(TaskItem, [(r.pk, "T") for r in page.items], consistent=False)}
+    hidden = _hidden(viewer, {task.agent_id for task in tasks.values()})
+    for position, row in enumerate(page.items, 1):
+        task = tasks.get(row.pk.removeprefix("TK#"))
+        if task is None or task.workspace_id != viewer.workspace_id or agent_id not in (None, task.agent_id):
+            continue
+        if task.agent_id in hidden:
+            continue
+        yield QueuedTask(
+            task_id=task.id,
+            runtime_id=runtime_id,
+            agent_id=task.agent_id,
+            position=position,
+            priority=int(task.priority or 0),
+            created_ms=int(task.created),
+            prompt=(task.prompt or "")[:200],
+        )
 
 
 def _hidden(viewer: Person | TaskAgent, agent_ids: set[str]) -> set[str]:

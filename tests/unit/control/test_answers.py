@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -124,6 +125,23 @@ def test_two_long_tasks_that_became_one_are_still_handed_out(world: World, machi
     world.tick()
     [task] = answered(world, "POST", "/api/daemon/tasks/claim", asked, machine.token)["tasks"]
     assert "… [cut: " in task["prompt"]
+
+
+def test_a_long_queue_comes_in_pages_that_end_with_a_runtime(world: World) -> None:
+    waiting = {}
+    for name, tasks in (("one", 250), ("two", 251), ("three", 252)):
+        machine = world.machine(name)
+        world.agent(name, machine)
+        for _ in range(tasks):
+            world.enqueue(name, "\U0001f3ad" * 80)
+        waiting[machine.runtime_id] = tasks
+    pages = [answered(world, "GET", "/api/queue")]
+    while cursor := pages[-1]["next_cursor"]:
+        pages.append(answered(world, "GET", "/api/queue", query={"cursor": cursor}))
+    assert len(pages) == 2
+    runtimes = [[task["runtime_id"] for task in page["items"]] for page in pages]
+    assert not set(runtimes[0]) & set(runtimes[1])
+    assert Counter(runtimes[0] + runtimes[1]) == waiting
 
 
 @given(st.text(max_size=9000), st.integers(min_value=200, max_value=60_000))

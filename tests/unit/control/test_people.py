@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Iterator
+
 import pytest
 
 from tests.fakes.sim_world import Clock, Machine, World
@@ -170,9 +174,32 @@ def test_workspace_context_reaches_every_claim(world: World, machine: Machine) -
 
 @pytest.mark.parametrize("path", ["agents", "runtimes", "tokens", "members", "workspaces", "audit", "tasks", "doctor"])
 def test_a_cursor_nobody_gave_out_is_refused_and_never_an_outage(world: World, path: str) -> None:
-    for cursor in ("x", "e30", "bnVsbA", "eyJwayI6MX0"):
+    for cursor in ("x", "e30", "bnVsbA", "eyJwayI6MX0", *made_up(world, path)):
         answer = world.call("GET", f"/api/{path}", query={"cursor": cursor})
         assert (answer.status, answer.error) == (400, "invalid_cursor"), cursor
+
+
+def made_up(world: World, path: str) -> Iterator[str]:
+    """Cursors that name the right list and then something the table refuses to go on from."""
+    workspace, user = f"WS#{world.workspace_id}", f"US#{world.me['user_id']}"
+    partition = {
+        "tokens": f"{user}#TO",
+        "workspaces": user,
+        "audit": f"{workspace}#AUDIT",
+        "tasks": f"{workspace}#T",
+        "doctor": f"{workspace}#T",
+    }.get(path, workspace)
+    here, there, odd = {"S": partition}, {"S": "WS#another"}, {"S": "zz"}
+    for key in (
+        {"pk": here},
+        {"pk": here, "sk": {"S": ""}},
+        {"pk": here, "sk": {"S": 5}},
+        {"pk": {"S": partition, "N": "1"}, "sk": odd},
+        {"pk": here, "sk": odd, "gpk": there, "gsk": odd},
+        {"pk": there, "sk": odd, "gpk": here},
+        {"pk": there, "sk": odd, "rpk": here, "rsk": odd},
+    ):
+        yield base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
 @pytest.mark.parametrize("name", ["a\u202eb", "a\x00b", "a\nb", "\ud800"], ids=ascii)
