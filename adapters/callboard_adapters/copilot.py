@@ -1,8 +1,9 @@
 """GitHub Copilot CLI (`copilot --output-format json`, prompt by stdin).
 
-Verified on 1.0.102; the recordings under `tests/fixtures/transcripts/copilot` are its own output. From that version on
-the prompt goes through stdin, the session id is chosen by us (the CLI prints it in its last line only, too late for a
-killed run), and a thinking level has a flag; older ones get the prompt as an argument and no id in advance.
+Verified on 1.0.102, 1.0.85 and 1.0.48; the recordings under `tests/fixtures/transcripts/copilot` are of 1.0.102. Stdin
+was seen to take the prompt from 1.0.48 on, older ones get it as an argument. From 1.0.85 on the session id is chosen by
+us: the CLI prints it in its last line only, too late for a killed run. 1.0.48 begins a new session without a word under
+an id that it does not know; the session's file gives it away.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from callboard_adapters.options import ExecOptions
 from callboard_adapters.rendering import Rendered
 from callboard_wire.failures import FailureReason
 
-_VERIFIED = (1, 0, 102)
+_READS_STDIN = (1, 0, 48)
+_TAKES_AN_ID = (1, 0, 85)  # and levels of thinking
 _LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _BLOCKED = {
     "-p": ArgMode.VALUE,
@@ -149,6 +151,7 @@ class CopilotAdapter(Adapter):
         self.requested = ""
         self.gone = False
         self.recorded: dict[str, TokenUsage] = {}
+        self.began_anew = False  # the requested session was not there, and was made
         self._users_servers: set[str] = set()
 
     # before ------------------------------------------------------------------------
@@ -163,14 +166,15 @@ class CopilotAdapter(Adapter):
         if purpose == "mcp":
             self._users_servers = set().union(*(_server_names(f.data) for f in found))
             return ()
-        self.recorded = from_session_file(b"\n".join(f.data for f in found))
+        file = from_session_file(b"\n".join(f.data for f in found), self.stream.usage.told_output)
+        self.recorded, self.began_anew = file.usage, file.began_anew
         return [Usage(dict(self.recorded))] if self.recorded else ()
 
     def launch(self, prompt: str, options: ExecOptions) -> Launch:
         self.requested = options.resume_session_id or ""
         self.gone = False
         version = self.context.version
-        known = version is None or version >= _VERIFIED
+        known = version is None or version >= _TAKES_AN_ID
         self.stream = CopilotStream(self.requested or (self.context.unique if known else ""))
         user, notices = self.user_args(options, {"--model": ArgMode.VALUE} if options.model else None)
         args = ["--output-format", "json", "--allow-all", "--no-ask-user", *self.flag("--model", options.model)]
@@ -183,7 +187,7 @@ class CopilotAdapter(Adapter):
         files = self._mcp(options, args)
         if options.max_turns:
             notices.append(Message(MessageType.LOG, "copilot has no limit on turns; ignored", level="warn"))
-        if not known:
+        if version is not None and version < _READS_STDIN:
             return Launch(["-p", prompt, *args, *user], files=files, notices=notices)
         return Launch([*args, *user], files=files, stdin=prompt.encode(), notices=notices)
 
@@ -234,15 +238,15 @@ class CopilotAdapter(Adapter):
 
     def finish(self, exit: ProcessExit) -> Outcome:
         status, error, failure = self._judge(exit)
-        rejected = self.gone and status is RunStatus.FAILED
+        gone = self.gone and status is RunStatus.FAILED
         return Outcome(
             status,
             # Deltas without their whole message: the process was ended, or a version names it otherwise.
             output=self.stream.answer or self.stream.partial,
             error=error,
             failure=failure,
-            session_id="" if rejected else self.stream.session_id,
-            resume_rejected=rejected,
+            session_id="" if gone else self.stream.session_id,
+            resume_rejected=gone or (bool(self.requested) and self.began_anew),
             usage=self.recorded or self.stream.usage.best(resumed=bool(self.requested)),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from callboard_adapters.messages import Message, MessageType
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
 _ALIVE: tuple[Output, ...] = (Alive(),)
+_EXITED = re.compile(r"<[^<>\n]{0,80}exit code (\d{1,9})>\s*\Z")
 _QUIET_FAMILIES = ("session.", "model.", "user.", "system.", "hook.", "skill.", "external_tool.", "permission.")
 """Families of events that tell about the CLI's own workings, dozens a tool call."""
 _QUIET = frozenset(
@@ -197,7 +199,7 @@ class CopilotStream:
         if failed and isinstance(error, dict) and error.get("message"):
             said = f"Error: {error['message']}"
         # A command that exits 3 counts as a success of the tool; whoever reads the run wants to know.
-        code = shell.get("exitCode") if isinstance(shell, dict) else None
+        code = shell.get("exitCode") if isinstance(shell, dict) else _exit_code(said)
         ended = Message(
             MessageType.TOOL_RESULT,
             tool=str(data.get("toolName") or ""),
@@ -291,6 +293,12 @@ def _parent(event: dict[str, Any], data: dict[str, Any]) -> str:
     """The tool call whose sub-agent speaks, "" for the main agent."""
     found = data.get("parentToolCallId") or event.get("parentToolCallId")
     return found if isinstance(found, str) else ""
+
+
+def _exit_code(said: Any) -> int | None:
+    """The exit status at the end of a shell tool's text: 1.0.48 tells it nowhere else."""
+    found = _EXITED.search(said) if isinstance(said, str) else None
+    return int(found[1]) if found else None
 
 
 def _provider_error(said: Any) -> tuple[str | None, str]:

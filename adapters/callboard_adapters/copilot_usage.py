@@ -1,20 +1,22 @@
 """What a copilot run cost.
 
 The stream says nothing about tokens (1.0.102); they are in the session's own `events.jsonl`, one `session.usage_record`
-a model call. `session.shutdown` counts the whole session, also the runs before this one. Input includes what came from
-and went to the cache, output includes reasoning. The money there is counted in premium requests, not in dollars.
+a model call. Where there are none (1.0.48, 1.0.85) `session.shutdown` has them: in 1.0.85 of the whole session, the runs
+before this one too, in 1.0.48 of the last run alone. Input includes what came from and went to the cache, output
+includes reasoning. The money there is counted in premium requests, not in dollars.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from callboard_adapters.dialects.json_values import count
 from callboard_adapters.dialects.ndjson import LineParser
 from callboard_adapters.messages import TokenUsage, add_usage
 
-MARKERS = (b'"session.usage_record"', b'"session.resume"', b'"session.shutdown"')
+MARKERS = (b'"session.usage_record"', b'"session.start"', b'"session.resume"', b'"session.shutdown"')
 """The lines of a session's file that matter here."""
 
 
@@ -25,20 +27,30 @@ def tokens(usage: Mapping[str, Any]) -> TokenUsage:
     return TokenUsage(max(0, whole - read - written), count(usage.get("outputTokens")), read, written)
 
 
-def from_session_file(data: bytes) -> dict[str, TokenUsage]:
-    """The tokens of the session's last run: what was recorded after the last resume, each call once."""
-    parser = LineParser()
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """What a session's own file says about its last run."""
+
+    usage: dict[str, TokenUsage]
+    began_anew: bool  # the session was made by the run that asked for it, not resumed
+
+
+def from_session_file(data: bytes, told_output: int = 0) -> SessionFile:
+    """Read the lines with `MARKERS`. The usage is what was recorded after the last resume, each call once.
+
+    `told_output` are the output tokens that the run's own messages told, 0 when they told none: they tell whether a
+    `session.shutdown` counts the session or the run.
+    """
     calls: dict[str, tuple[str, TokenUsage]] = {}
-    before: dict[str, TokenUsage] = {}  # totals of the runs before this one
+    before: dict[str, TokenUsage] = {}  # the last totals of the runs before this one
     last: dict[str, TokenUsage] = {}
-    for line in data.splitlines():
-        event = parser.parse(line)
-        kind = event.get("type") if event else None
-        inner = event.get("data") if event else None
-        if not isinstance(inner, dict):
-            continue
-        if kind == "session.resume":
-            calls, before = {}, last
+    started = resumed = False
+    for kind, inner in _events(data):
+        if kind == "session.start":
+            started = True
+        elif kind == "session.resume":
+            resumed = True
+            calls, before, last = {}, last or before, {}
         elif kind == "session.shutdown":
             last = totals(inner)
         elif kind == "session.usage_record" and isinstance(inner.get("usage"), dict):
@@ -49,9 +61,31 @@ def from_session_file(data: bytes) -> dict[str, TokenUsage]:
                 str(used.get("model") or "unknown"),
                 tokens(used),
             )
-    if calls:
-        return _sum(calls.values())
-    return {m: _minus(used, before.get(m, TokenUsage())) for m, used in last.items()}
+    usage = _sum(calls.values()) if calls else _of_this_run(last, before, told_output)
+    return SessionFile(usage, started and not resumed)
+
+
+def _events(data: bytes) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    parser = LineParser()
+    for line in data.splitlines():
+        event = parser.parse(line)
+        inner = event.get("data") if event else None
+        if event and isinstance(inner, dict):
+            yield event.get("type"), inner
+
+
+def _of_this_run(last: dict[str, TokenUsage], before: dict[str, TokenUsage], told_output: int) -> dict[str, TokenUsage]:
+    """The last run's part of a `session.shutdown`, by the reading that fits the output tokens the messages told."""
+    part = {model: _minus(used, before.get(model, TokenUsage())) for model, used in last.items()}
+    if not told_output:
+        # A run asks the model at least once: totals that did not grow are not the session's.
+        return part if _output(part) else last
+    nearer = abs(_output(part) - told_output) <= abs(_output(last) - told_output)
+    return part if nearer else last
+
+
+def _output(usage: Mapping[str, TokenUsage]) -> int:
+    return sum(used.output_tokens for used in usage.values())
 
 
 def totals(shutdown: Mapping[str, Any]) -> dict[str, TokenUsage]:
@@ -85,6 +119,11 @@ class StdoutUsage:
         """`assistant.message` carries at least its output tokens."""
         self.model = str(data.get("model") or self.model)
         add_usage(self._outputs, self._name(data), TokenUsage(output_tokens=count(data.get("outputTokens"))))
+
+    @property
+    def told_output(self) -> int:
+        """The output tokens of this run's messages, 0 when they told none."""
+        return _output(self._outputs)
 
     def best(self, *, resumed: bool) -> dict[str, TokenUsage]:
         """The fullest there is. The session's totals hold earlier runs too when this one resumed it."""

@@ -249,9 +249,12 @@ def test_the_prompt_goes_through_stdin_where_the_version_takes_it():
     run = Speaking(CopilotAdapter, prompt="first\nsecond")
     assert run.launch.stdin == b"first\nsecond"
     assert "-p" not in run.launch.args
-    older = Speaking(CopilotAdapter, prompt="hello", version="1.0.77")
-    assert list(older.launch.args)[:2] == ["-p", "hello"]
+    older = Speaking(CopilotAdapter, prompt="hello", version="1.0.48")
+    assert older.launch.stdin == b"hello"
     assert "--session-id" not in older.launch.args
+    oldest = Speaking(CopilotAdapter, prompt="hello", version="1.0.7")
+    assert list(oldest.launch.args)[:2] == ["-p", "hello"]
+    assert "--session-id" not in oldest.launch.args
 
 
 def test_mcp_has_three_states():
