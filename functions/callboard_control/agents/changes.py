@@ -84,6 +84,8 @@ def _looked_at(changes: dict[str, Any]) -> Iterator[str]:
     yield "runtime_id"
     if "runtime_id" in changes:
         yield from ("thinking_level", "service_tier", "model")
+    if "mcp_config" in changes:
+        yield "mcp_config"  # a mask was filled from it: what somebody has replaced since must not come back
     if gateway.CONFIG in changes and gateway.VERSION not in changes:
         yield gateway.VERSION  # a token that stays must not be sent to a host that was meant for another
 

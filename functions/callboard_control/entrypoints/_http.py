@@ -146,7 +146,9 @@ def as_handler(app: Resolver) -> Handler:
             _visit.check(visit)
         except TooManyRequests as e:
             return _turned_away(event, e)
-        headers = {name: value for name, value in event.get("headers", {}).items() if name.lower() != "content-type"}
+        headers = {
+            name: value for name, value in (event.get("headers") or {}).items() if name.lower() != "content-type"
+        }
         token = _visit.current.set(visit)
         try:
             answered = app.resolve(event | {"headers": headers | {"content-type": "application/json"}}, context)

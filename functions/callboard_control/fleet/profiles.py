@@ -170,7 +170,11 @@ def delete(person: Person, profile_id: str) -> None:
     for runtime in doomed:
         removal.take_away(person, runtime)
     deed = audit.put(person, "profile_deleted", f"profile:{item.id}", **_told(item))
-    table.transact([table.Delete(P(item.pk, item.sk)), table.Delete(_name(item, item.name).item), deed])
+    gone = [table.Delete(P(item.pk, item.sk), P.name == item.name), table.Delete(_name(item, item.name).item)]
+    try:
+        table.transact([*gone, deed])
+    except ConditionFailed as e:
+        raise _contended() from e  # under its new name it stays, and its old one may be another's by now
     _tell_machines(person.workspace_id)
 
 
@@ -186,12 +190,16 @@ def _write(person: Person, item: ProfileItem, changes: dict[str, Any]) -> None:
         table.transact(writes)
     except ConditionFailed as e:
         if 0 in e.failed:
-            raise Conflict("Somebody changed this profile a moment ago; look again.", code="contended") from e
+            raise _contended() from e
         raise _name_taken(changes["name"]) from e
 
 
 def _name(item: ProfileItem, name: str) -> table.Put:
     return table.Put(N(item.pk, f"RN#{keys.folded(name)}", profile_id=item.id), N.pk.does_not_exist())
+
+
+def _contended() -> Conflict:
+    return Conflict("Somebody changed this profile a moment ago; look again.", code="contended")
 
 
 def _name_taken(name: str) -> Conflict:

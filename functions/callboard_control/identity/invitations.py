@@ -110,11 +110,15 @@ def accept(
     joined = AcceptedInvitation(workspace_id=item.workspace_id, role=item.role)
     if table.get(M, keys.workspace(item.workspace_id), f"ME#{user_id}") is not None:
         return joined
+    if item.created_by == user_id:
+        raise NotFound.of("invitation", "")  # who has left does not come back by a link of their own
     newcomer = Person(user_id, item.workspace_id, item.role)
     writes: list[table.Write] = [
         table.Update(N(item.pk, "I"), [N.uses_left.add(-1)], N.uses_left > 0),
         table.Put(member_item(user_id, item.workspace_id, item.role, now), M.pk.does_not_exist()),
         audit.put(newcomer, "member_joined", f"member:{user_id}", role=item.role, invited_by=item.created_by),
+        # Whoever leaves takes their links with them, those too that the index did not show in that moment.
+        table.Check(M(keys.workspace(item.workspace_id), f"ME#{item.created_by}"), M.pk.exists()),
         *also(item.workspace_id),
     ]
     try:

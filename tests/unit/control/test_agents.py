@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from callboard_control.embedded.secrets import LocalSecrets
+from callboard_control.store import table
+from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, Machine, World
 from tests.unit.control.test_people import newcomer
 
@@ -69,6 +71,20 @@ def test_a_masked_value_survives_a_round_trip_through_a_form(world: World, machi
     world.ok("PATCH", path, {"mcp_config": config})
     masked = {"mcpServers": {"a": {"env": {"KEY": "***", "NEW": "***"}, "args": ["x", "***"]}}}
     assert world.ok("PATCH", path, {"mcp_config": masked})["mcp_config"] == config
+
+
+def test_a_mask_does_not_bring_back_a_secret_that_was_replaced_meanwhile(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    world.agent("ada", world.machine(), mcp_config={"mcpServers": {"s": {"url": "u", "headers": {"key": "old"}}}})
+    path = agent_path(world)
+    renewed = {"mcpServers": {"s": {"url": "u", "headers": {"key": "new"}}}}
+    form = {"mcpServers": {"s": {"url": "another", "headers": {"key": "***"}}}}
+    meanwhile.before("TransactWriteItems", lambda: world.ok("PATCH", path, {"mcp_config": renewed}) and None)
+    assert world.call("PATCH", path, {"mcp_config": form}).error == "contended"
+    assert world.ok("PATCH", path, {"mcp_config": form})["mcp_config"]["mcpServers"]["s"]["headers"] == {"key": "new"}
+    world.close()
+    table.reconnect()
 
 
 def test_a_name_is_taken_by_archived_agents_too_and_freed_by_a_rename(world: World, machine: Machine) -> None:

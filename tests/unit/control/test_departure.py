@@ -107,6 +107,46 @@ def test_links_that_a_departed_member_made_let_nobody_in(world: World) -> None:
     assert join == [404, 200]
 
 
+def test_a_link_that_the_list_did_not_show_when_its_maker_left_lets_nobody_in(clock: Clock) -> None:
+    """Links are found by an index, which may be behind."""
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    token, user_id = newcomer(world, "admin")
+    codes: list[str] = []
+    meanwhile.before(
+        "TransactWriteItems",
+        lambda: codes.append(world.ok("POST", "/api/invitations", {}, token)["code"]) and None,
+        when=lambda request: "member_removed" in str(request),
+    )
+    world.ok("DELETE", f"/api/members/{user_id}")
+    [code] = codes
+    assert world.call("POST", "/api/invitations/accept", {"code": code, "name": "Di"}, "").status == 404
+    elsewhere = world.ok("POST", "/api/invitations", {})["code"]
+    back = world.ok("POST", "/api/invitations/accept", {"code": elsewhere, "name": "Di"}, "")["token"]
+    assert world.call("POST", "/api/invitations/accept", {"code": code}, back).status == 200, "who is in is in"
+    world.close()
+    table.reconnect()
+
+
+def test_who_was_taken_out_does_not_come_back_by_a_link_of_their_own(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    token, user_id = newcomer(world, "admin")
+    codes: list[str] = []
+    meanwhile.before(
+        "TransactWriteItems",
+        lambda: codes.append(world.ok("POST", "/api/invitations", {}, token)["code"]) and None,
+        when=lambda request: "member_removed" in str(request),
+    )
+    own = world.ok("POST", "/api/workspaces", {"name": "theirs"}, token)["id"]
+    world.ok("DELETE", f"/api/members/{user_id}")
+    there = {"x-workspace-id": own}
+    answer = world.call("POST", "/api/invitations/accept", {"code": codes[0]}, token, headers=there)
+    assert (answer.status, answer.error) == (404, "invitation_not_found")
+    world.close()
+    table.reconnect()
+
+
 def test_a_removal_cut_off_half_way_is_finished_by_the_next(clock: Clock) -> None:
     meanwhile = Meanwhile()
     world = World(clock=clock, faults=meanwhile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 
 from callboard_control.embedded.engine.faults import Fault
+from callboard_control.entrypoints import load
 from callboard_control.errors import TooManyRequests
 from callboard_control.identity import limits
 from callboard_control.identity.limits import Limiter, Rate, Rates
 from callboard_control.store import table
+from tests.fakes.http_events import http_event
 from tests.fakes.sim_world import Clock, World
 
 MINUTE = 60
@@ -132,6 +135,12 @@ def test_an_outage_of_the_store_refuses_nobody_and_the_process_still_counts(worl
     store.down = True
     limiter = Limiter(rates())
     assert passed(limiter, Rate("login", 3), 5) == 3
+
+
+def test_an_event_without_headers_is_a_call_by_nobody(world: World) -> None:
+    event = {**http_event("GET", "/api/me"), "headers": None}
+    answer = load("identity").handler(event, None)
+    assert (answer["statusCode"], json.loads(answer["body"])["error"]) == (401, "unauthenticated")
 
 
 def test_a_refusal_says_how_long_to_wait_in_body_and_headers(world: World) -> None:

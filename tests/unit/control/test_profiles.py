@@ -278,6 +278,21 @@ def test_a_profile_with_agents_on_it_is_not_deleted(world: World) -> None:
     assert world.agent("bob", machine)["runtime_id"] == machine.runtime_id
 
 
+def test_a_profile_renamed_while_it_is_deleted_keeps_its_name_and_leaves_others_theirs(
+    world: World, meanwhile: Meanwhile
+) -> None:
+    profile = made(world)
+
+    def rename_and_take() -> None:
+        world.ok("PATCH", path_of(world, profile), {"display_name": "new name"})
+        made(world)
+
+    meanwhile.before("TransactWriteItems", rename_and_take, when=lambda request: "profile_deleted" in str(request))
+    assert world.call("DELETE", path_of(world, profile)).error == "contended"
+    for name in ("new name", BODY["display_name"]):
+        assert world.call("POST", path_of(world), {**BODY, "display_name": name}).error == "name_taken"
+
+
 def test_a_deleted_profile_takes_its_runtimes_with_it_even_from_a_machine_that_is_online(world: World) -> None:
     profile = made(world)
     other = world.machine("desktop")
