@@ -1,9 +1,9 @@
 """What a copilot run cost.
 
-The stream says nothing about tokens (1.0.102); they are in the session's own `events.jsonl`, one `session.usage_record` a
-model call. Where there are none (1.0.48, 1.0.85) `session.shutdown` has them: in 1.0.85 of the whole session, the runs
-before this one too, in 1.0.48 of the last run alone. Input includes what came from and went to the cache, output includes
-reasoning. The money there is counted in premium requests, not in dollars.
+The stream says nothing about tokens (1.0.102); they are in the session's own `events.jsonl`, one
+`session.usage_record` a model call. Where there are none (1.0.48, 1.0.85) `session.shutdown` has them: in 1.0.85 of
+the whole session, the runs before this one too, in 1.0.48 of the last run alone. Input includes what came from and
+went to the cache, output includes reasoning. The money there is counted in premium requests, not in dollars.
 """
 
 from __future__ import annotations
