@@ -2,7 +2,7 @@
 
 Verified on 1.0.41; the recordings under `tests/fixtures/transcripts/grok` are its own output. It must be told to use
 its login (`authenticate`) before a session, states the bill in `_meta` of the prompt's answer, and says much in
-notifications of its own (`_x.ai/…`), of which retries and the usage of each call matter here.
+notifications of its own (`_x.ai/…`), of which retries, the usage of each call and its sub-agents matter here.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from callboard_adapters.base import Alive, Output, Usage
+from callboard_adapters.base import Alive, Outcome, Output, ProcessExit, Timer, Usage
 from callboard_adapters.capabilities import ArgMode, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
 from callboard_adapters.dialects.acp import AcpClient
 from callboard_adapters.dialects.acp_adapter import TIMEOUTS, AcpAdapter
 from callboard_adapters.dialects.acp_offer import mapping, text
 from callboard_adapters.dialects.acp_usage import usage_of
 from callboard_adapters.dialects.acp_vendor import LOAD, RESUME, Ask
-from callboard_adapters.dialects.json_rpc import method_key
-from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
+from callboard_adapters.dialects.json_rpc import Answer, Notification, method_key
+from callboard_adapters.grok_agents import Agents
+from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 from callboard_wire.providers import models_of
@@ -27,6 +28,9 @@ _KEY_METHOD, _TOKEN_METHOD, _BROWSER_METHOD = "xai.api_key", "cached_token", "gr
 _OWN = "x.ai/"
 _SESSION_EVENTS = frozenset({"x.ai/sessionnotification", "x.ai/session/update"})
 _ALIVE: tuple[Output, ...] = (Alive(),)
+_REFUSED = "The model provider refused to generate a response"  # grok's own words where the model said none
+_WAKE_TIMER, _WAKE_WAIT = "wake", 30.0
+"""Seconds in which grok must have finished the turn that a sub-agent's end begins; it begins at once."""
 
 _BLOCKED = {
     **dict.fromkeys(
@@ -57,7 +61,10 @@ class _Grok(AcpClient):
         super().__init__(ask)
         self.has_api_key = False
         self.called = TokenUsage()  # the calls so far, for a run that ends without an answer
+        self.agents = Agents()
         self._by_model: dict[str, TokenUsage] = {}
+        self._held: Answer | None = None  # the prompt's, while sub-agents work on
+        self._retried_at = -1  # the number of the event that announced the last retry
 
     def auth_method(self) -> str | FailureDetail | None:
         offered = self.offer.auth_methods
@@ -81,17 +88,74 @@ class _Grok(AcpClient):
             return _ALIVE  # on load it repeats the old turn's events
         if mapping(params.get("_meta")).get("isReplay") is True:
             return _ALIVE
-        if text(params.get("sessionId")) not in ("", self.session_id):
-            return _ALIVE
         update = mapping(params.get("update"))
         kind = method_key(text(update.get("sessionUpdate")))
+        session = text(params.get("sessionId"))
+        if session not in ("", self.session_id):
+            if kind == "responsecompleted" and self.agents.knows(session):
+                self.agents.spent(session, usage_of(update.get("usage")))
+                return [Usage(self.usage())]
+            return _ALIVE
         if kind == "retrystate":
+            self._retried_at = self._number(params)
             return self._retry(update)
         if kind == "responsecompleted":
-            self.called += usage_of(update.get("usage"))
-            self.trouble = ""
+            self._called(usage_of(update.get("usage")))
             return [Usage(self.usage())]
-        return _ALIVE
+        return self._of_agents(kind, update)
+
+    def _number(self, params: dict[str, Any]) -> int:
+        """The number of an event of the run's session (`<session>-<number>`), -1 for any other."""
+        session, _, number = text(mapping(params.get("_meta")).get("eventId")).rpartition("-")
+        known = session == self.session_id and number.isascii() and number.isdecimal() and len(number) < 16
+        return int(number) if known else -1
+
+    def _called(self, used: TokenUsage) -> None:
+        self.trouble = ""
+        if self._held is None:
+            self.called += used
+        else:
+            self.agents.called_later(used)
+
+    def _of_agents(self, kind: str, update: dict[str, Any]) -> Sequence[Output]:
+        if kind == "subagentspawned":
+            self.agents.spawned(update)
+        elif kind == "subagentfinished":
+            self.agents.finished(update)
+        elif kind == "turncompleted":
+            self.agents.turned(update)
+        if self._held is None:
+            return _ALIVE
+        if not self.agents.pending:
+            return self.settle()
+        return _ALIVE if self.agents.working else [Alive(), Timer(_WAKE_TIMER, _WAKE_WAIT)]
+
+    def _notified(self, said: Notification) -> Sequence[Output]:
+        outputs = super()._notified(said)
+        if 0 <= self._number(said.params) < self._retried_at:
+            self.updates.restart()  # a piece of the answer that broke off, sent after the news that it did
+        return outputs
+
+    def _on_prompt(self, answer: Answer) -> Sequence[Output]:
+        self.agents.answered()
+        if answer.error is not None or self.cancelled or not self.agents.pending:
+            return super()._on_prompt(answer)
+        self._held = answer
+        self.updates.next_turn()
+        said = "grok ended its turn while sub-agents work on: it is woken when they are done"
+        waiting = Message(MessageType.STATUS, said, status="waiting")
+        return [waiting, *([] if self.agents.working else [Timer(_WAKE_TIMER, _WAKE_WAIT)])]
+
+    def settle(self) -> Sequence[Output]:
+        """Take the answer that was held back: nothing more is to come."""
+        answer, self._held = self._held, None
+        return () if answer is None else [Timer(_WAKE_TIMER, None), *super()._on_prompt(answer)]
+
+    def tick(self, timer: str) -> Sequence[Output]:
+        return self.settle() if timer == _WAKE_TIMER else super().tick(timer)
+
+    def cancel(self) -> Sequence[Output]:
+        return [*super().cancel(), *self.settle()]
 
     def on_result(self, result: dict[str, Any]) -> None:
         super().on_result(result)
@@ -108,9 +172,11 @@ class _Grok(AcpClient):
             self._by_model = {name: total}
 
     def usage(self) -> dict[str, TokenUsage]:
-        if self._by_model:
-            return self._by_model
-        return {self.model(): self.called} if self.called.tokens else {}
+        called = {self.model(): self.called} if self.called.tokens else {}
+        total = dict(self._by_model or called)
+        if self.agents.beyond.tokens:
+            add_usage(total, next(iter(total), self.model()), self.agents.beyond)
+        return total
 
     def _retry(self, update: dict[str, Any]) -> Sequence[Output]:
         reason = text(update.get("reason")) or text(update.get("message")) or "no reason given"
@@ -166,6 +232,17 @@ class GrokAdapter(AcpAdapter):
 
     def effort(self, options: ExecOptions) -> str:
         return ""  # on the command line
+
+    def turn_failure(self, exit: ProcessExit) -> FailureDetail | None:
+        said = self.client.updates.answer.strip()
+        if method_key(self.client.stop_reason) == "refusal" and said.startswith(_REFUSED):
+            return FailureDetail(FailureReason.AGENT_BLOCKED, said)
+        return super().turn_failure(exit)
+
+    def finish(self, exit: ProcessExit) -> Outcome:
+        assert isinstance(self.client, _Grok)
+        self.client.settle()  # it left before its sub-agents were done: its turn had ended all the same
+        return super().finish(exit)
 
     def prepare(self, client: AcpClient) -> None:
         assert isinstance(client, _Grok)

@@ -84,6 +84,12 @@ class Updates:
         """The model's answer broke off and is asked for again: what it had said so far is no part of the answer."""
         self._said.clear()
 
+    def next_turn(self) -> None:
+        """What is said from now on is the answer; if nothing is, what was said last."""
+        said = "".join(self._said)
+        self._displaced = said if said.strip() else self._displaced
+        self._said.clear()
+
     @property
     def did_something(self) -> bool:
         return self.seen > 0
@@ -144,9 +150,7 @@ class Updates:
 
     def _tool_call(self, update: dict[str, Any]) -> Sequence[Output]:
         self.seen += 1
-        said = "".join(self._said)
-        self._displaced = said if said.strip() else self._displaced
-        self._said.clear()
+        self.next_turn()
         return self.tools.frame(update)
 
     def _tool_update(self, update: dict[str, Any]) -> Sequence[Output]:
