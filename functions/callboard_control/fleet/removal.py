@@ -24,7 +24,7 @@ from callboard_control.identity import audit
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.fleet_items import PlacesItem
-from callboard_control.store.models import AgentItem, DaemonItem, RuntimeItem, TaskItem
+from callboard_control.store.models import AgentItem, DaemonItem, RuntimeItem, SlotItem, TaskItem
 from callboard_control.tasks import places, record, settle, slot
 from callboard_control.tasks.ready import ready_row
 
@@ -208,11 +208,25 @@ def _unchanged(runtime: RuntimeItem) -> Condition:
 
 def _forget_machine(machine: DaemonItem) -> None:
     """A machine without a runtime has nothing to say: its token dies with it. It may be registered again at any time,
-    by a person."""
-    for found in slot.busy_slots(machine.pk.removeprefix("DM#")):
-        slot.forget(found)
+    by a person. Slots that are found by it are found by the machine where their agent still has a run."""
+    record = machine.pk.removeprefix("DM#")
+    for found in slot.busy_slots(record):
+        elsewhere = _where_it_still_runs(found, record)
+        if elsewhere is None:
+            slot.forget(found)
+        else:
+            slot.find_by(found, elsewhere)
     nothing: dict[str, object] = {}
     try:
         table.delete(D(machine.pk, "D"), D.runtimes == nothing)
     except ConditionFailed:
         pass  # it registered a moment ago
+
+
+def _where_it_still_runs(found: SlotItem, but: str) -> str | None:
+    """The machine of a run that an agent has, other than `but`."""
+    for task in slot.held_tasks([found]):
+        runtime = table.get(R, keys.workspace(task.workspace_id), f"RT#{task.runtime_id}")
+        if runtime is not None and runtime.daemon != but:
+            return str(runtime.daemon)
+    return None

@@ -51,6 +51,14 @@ def forget(found: SlotItem) -> None:
         pass  # a claim was faster: it is busy again
 
 
+def find_by(found: SlotItem, daemon_record: str) -> None:
+    """The slot is found by another machine from here on, unless a claim has said so already."""
+    try:
+        table.update(S(found.pk, "SLOT"), [S.gpk.set(keys.busy_of(daemon_record))], S.gpk == found.gpk)
+    except ConditionFailed:
+        pass  # its last task has ended, or a machine has claimed for it since
+
+
 def busy_slots(daemon_record: str) -> list[SlotItem]:
     """The slots of agents that may have tasks in flight on this daemon: found by the index, read from the table. One is
     found by the machine it was claimed for last: an agent that moves is not found by its old machine any more."""

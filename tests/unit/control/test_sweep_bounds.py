@@ -109,6 +109,20 @@ def test_a_run_is_judged_by_its_own_machine_and_not_by_where_its_agent_works_now
     assert world.task(moved[1 - silent].id)["status"] == "running"
 
 
+def test_a_run_is_still_found_when_the_machine_its_agent_went_to_is_gone(
+    world: World, clock: Clock, moved: tuple[Held, Held]
+) -> None:
+    before, after = moved
+    assert after.say("complete", output="x").status == 200
+    world.ok("PATCH", "/api/agents/ada", {"runtime_id": before.machine.runtime_id})
+    gone = after.machine.runtime_id
+    after.machine.call("POST", "/api/daemon/deregister", {"runtime_ids": [gone]})
+    world.ok("DELETE", f"/api/runtimes/{gone}")
+    clock.forward(3.1 * HOUR)
+    world.tick()
+    assert world.task(before.id)["failure_reason"] == "runtime_offline"
+
+
 @pytest.mark.parametrize("restarted", [0, 1])
 def test_a_restarted_machine_finds_its_orphans_wherever_their_agent_works_now(
     world: World, moved: tuple[Held, Held], restarted: int
