@@ -38,6 +38,7 @@ from callboard_adapters.dialects.json_rpc import (
     RpcError,
     ServerRequest,
     Stray,
+    method_key,
 )
 from callboard_adapters.messages import FailureDetail, Message, MessageType, Watchdog
 from callboard_wire.failures import FailureReason
@@ -49,6 +50,12 @@ QUIET, SETTLED = 0.25, 2.0
 at most until the second."""
 _QUIET_TIMER, _SETTLED_TIMER = "quiet", "settled"
 _GRACE_AFTER_FAILURE = 1.0  # seconds to leave in when nothing was begun
+_ENDS = {
+    **dict.fromkeys(("", "endturn", "cancelled", "canceled", "maxturnrequests"), ""),
+    "maxtokens": "the answer was cut off at the model's token limit",
+    "refusal": "the model refused to go on",
+}
+"""The protocol's stop reasons, and what people should know of each."""
 _UPDATES = frozenset({"session/update", "session/notification", "sessionupdate", "sessionnotification"})
 _ALIVE: tuple[Output, ...] = (Alive(),)
 _UNUSUAL = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
@@ -293,8 +300,12 @@ class AcpClient(AcpVendor):
         totals = self.usage()
         usage = [Usage(totals)] if totals else []
         settle = [Timer(_QUIET_TIMER, QUIET), Timer(_SETTLED_TIMER, SETTLED)]
-        cut = [_log("the answer was cut off at the model's token limit")] if self.stop_reason == "max_tokens" else []
-        return [*self._pin(), *tools, *usage, *cut, *settle, TurnEnded(self.grace, quiet=QUIET)]
+        return [*self._pin(), *tools, *usage, *self._unusual_end(), *settle, TurnEnded(self.grace, quiet=QUIET)]
+
+    def _unusual_end(self) -> list[Message]:
+        reason = method_key(self.stop_reason)
+        said = _ENDS.get(reason, f"the turn ended for a reason that this client does not know: {self.stop_reason}")
+        return [_log(said)] if said else []
 
     # how it goes wrong ---------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -23,6 +24,9 @@ from callboard_wire.failures import FailureReason
 HANDSHAKE = 60.0
 """Seconds for each request before the prompt. Agents start the user's MCP servers in `session/new`."""
 TIMEOUTS = Timeouts(handshake=HANDSHAKE)
+_TROUBLE = re.compile(
+    "error|fail|abort|time.?out|cancel|interrupt|limit|exceed|max|block|denied|reject|crash|kill", re.I
+)
 _TURN_DONE = frozenset({"endturn", "maxtokens", "refusal", ""})
 
 
@@ -147,9 +151,8 @@ class AcpAdapter(Adapter):
             return RunStatus.ABORTED, "the agent's side cancelled the turn", None
         if reason == "maxturnrequests":
             return _failed(FailureReason.ITERATION_LIMIT, "the turn was ended at the limit of model requests")
-        if reason not in _TURN_DONE:
-            return _failed(None, f"the turn ended with {client.stop_reason!r}")
-        failure = self.turn_failure(exit)
+        failure = self._strange_end() if reason not in _TURN_DONE else None
+        failure = failure or self.turn_failure(exit)
         if failure is not None:
             return RunStatus.FAILED, failure.detail, failure
         if reason == "refusal" and not self.client.updates.answer.strip():
@@ -157,6 +160,16 @@ class AcpAdapter(Adapter):
         if reason == "maxtokens" and not self.client.updates.answer.strip():
             return _failed(FailureReason.EMPTY_OUTPUT, "the answer's token limit was reached before a word was said")
         return RunStatus.COMPLETED, "", None
+
+    def _strange_end(self) -> FailureDetail | None:
+        """What a stop reason outside the protocol means. One that names a trouble is one; any other, of an agent that
+        has given an answer, is another word for having ended: the answer counts."""
+        said = self.client.stop_reason
+        text = f"the turn ended with {said!r}"
+        found = failures.classify(said.replace("_", " "), provider_code=said)
+        if found.reason is FailureReason.UNKNOWN and not _TROUBLE.search(said) and self.client.updates.answer.strip():
+            return None
+        return FailureDetail(found.reason, text, provider_code=said)
 
     def _cut_off(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
         name, waiting = self.capabilities.name, self.client.waiting_for

@@ -234,6 +234,32 @@ def test_a_turn_the_agents_side_cancelled_is_aborted_and_not_completed():
     assert outcome.status is RunStatus.ABORTED
 
 
+@pytest.mark.parametrize("reason", ["stop", "completed", "stop_sequence", "tool_use", "galaxy_brain"])
+def test_another_word_for_the_end_of_a_turn_that_gave_an_answer_completes_it_and_is_told(reason):
+    talk = Talk("kiro", says(HELLO, {"result": {"stopReason": reason}})).start()
+    outcome = talk.end()
+    assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, "Hello")
+    assert [m.level for m in talk.messages(MessageType.LOG) if reason in m.content] == ["warn"]
+    silent = Talk("kiro", says({"result": {"stopReason": reason}})).start().end()
+    assert silent.status is RunStatus.FAILED, "without an answer nothing says that it went well"
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [
+        ("model_context_window_exceeded", FailureReason.CONTEXT_OVERFLOW),
+        ("rate_limit", FailureReason.RATE_LIMIT),
+        ("contentFilter: safety policy", FailureReason.AGENT_BLOCKED),
+        ("budget_exceeded", FailureReason.UNKNOWN),
+        ("Error", FailureReason.UNKNOWN),
+        ("timeout", FailureReason.UNKNOWN),
+    ],
+)
+def test_a_stop_reason_that_names_a_trouble_fails_the_turn_although_it_said_something(reason, found):
+    outcome = Talk("kiro", says(HELLO, {"result": {"stopReason": reason}})).start().end()
+    assert (outcome.status, outcome.failure.reason, outcome.output) == (RunStatus.FAILED, found, "Hello")
+
+
 def test_permission_asked_after_a_cancel_or_after_the_turn_is_answered_with_cancelled():
     ask = {"method": "session/request_permission", "params": {"options": [{"optionId": "ok", "kind": "allow_once"}]}}
     cancelled = Talk("kiro", says(HELLO)).start().cancel().hear(line(id=7, **ask))
