@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import Final
 
 from callboard_control import ports
@@ -53,11 +54,18 @@ class Swept:
     running: int = 0
     more: bool = False
     _left: int = field(default=PER_RUN, repr=False)
+    _until: float = field(default=inf, repr=False)
+
+    def stops(self) -> bool:
+        """Whether it has come to its bound or its time is up; `more` says then that the next sweep goes on."""
+        self.more = self.more or ports.now_ms() >= self._until
+        return self.more
 
     def try_to(self, move: Callable[[], bool], task_id: str) -> bool:
         """Make one move if the bound allows it; whether it was made. What the store says against it ends that move."""
         if self._left <= 0:
             self.more = True
+        if self.stops():
             return False
         try:
             moved = move()
@@ -91,9 +99,10 @@ class Machines:
         return now - int(machine.seen) <= RUNTIME_FRESH_S * 1000
 
 
-def sweep(*, grace_ms: int = RECONNECT_GRACE_MS, limit: int = PER_RUN) -> Swept:
-    """One pass over everything time may have decided. `grace_ms`: how long a silent machine keeps its running tasks."""
-    swept, machines = Swept(_left=limit), Machines()
+def sweep(*, grace_ms: int = RECONNECT_GRACE_MS, limit: int = PER_RUN, for_ms: float = inf) -> Swept:
+    """One pass over everything time may have decided, or as much of it as `limit` moves and `for_ms` allow.
+    `grace_ms`: how long a silent machine keeps its running tasks."""
+    swept, machines = Swept(_left=limit, _until=ports.now_ms() + for_ms), Machines()
     first = ports.now_ms() // EVERY_MS
     for n in range(SHARDS):
         shard = (first + n) % SHARDS
@@ -102,7 +111,7 @@ def sweep(*, grace_ms: int = RECONNECT_GRACE_MS, limit: int = PER_RUN) -> Swept:
             _held(daemon, swept, machines, grace_ms)
             for runtime_id in daemon.runtimes:
                 _queued_too_long(runtime_id, swept)
-            if swept.more:
+            if swept.stops():
                 return swept
     return swept
 
@@ -184,7 +193,7 @@ def _queued_too_long(runtime_id: str, swept: Swept) -> None:
             if int(task.queued or task.created) <= cutoff:
                 swept.expired += swept.try_to(partial(_expire, task), task.id)
         cursor = page.cursor
-        if cursor is None:
+        if cursor is None or swept.stops():
             return
 
 
@@ -211,7 +220,7 @@ def _deferred(n: int, swept: Swept, machines: Machines, grace_ms: int) -> None:
             elif now - int(task.fire_at or 0) > grace_ms:
                 swept.gave_up += swept.try_to(partial(_give_up, task), task.id)
         cursor = page.cursor
-        if cursor is None:
+        if cursor is None or swept.stops():
             return
 
 

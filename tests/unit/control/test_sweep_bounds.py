@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from callboard_control.embedded.engine.faults import Fault
+from callboard_control.store import table
 from callboard_control.tasks.sweep import sweep
 from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, Held, Machine, World
@@ -74,6 +75,23 @@ def test_a_task_scheduled_for_later_than_two_hours_gets_its_two_hours_from_then(
     assert world.task(task["id"])["status"] == "queued"
     clock.forward(2.1 * HOUR)
     assert world.tick()["expired"] == 1
+
+
+def test_a_tick_ends_by_itself_before_its_function_does_and_the_next_goes_on(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    machine = world.machine()
+    world.agent("ada", machine)
+    for _ in range(3):
+        world.enqueue()
+    machine.claim(3)
+    clock.forward(60)
+    for _ in range(3):
+        meanwhile.before("TransactWriteItems", lambda: clock.forward(20))
+    ticks = [world.tick() for _ in range(4)]
+    assert [(tick["requeued"], tick["more"]) for tick in ticks] == [(1, True), (1, True), (1, True), (0, False)]
+    world.close()
+    table.reconnect()
 
 
 # ── an agent that moved to another machine ───────────────────────────────────
