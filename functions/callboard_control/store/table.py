@@ -27,6 +27,7 @@ from callboard_control.store.models import Item
 
 M = TypeVar("M", bound=Item)
 CONTENTION_TRIES: Final = 6
+BATCH: Final = 100
 MAX_PK_BYTES: Final = 2048
 MAX_SK_BYTES: Final = 1024
 MAX_ITEM_BYTES: Final = 300_000
@@ -156,24 +157,33 @@ def get(model: type[M], pk: str, sk: str, *, consistent: bool = True) -> M | Non
 def get_many(model: type[M], keys: Iterable[tuple[str, str]], *, consistent: bool = True) -> list[M]:
     """The items that exist, in no order; more than 100 keys are asked for in several calls."""
     wanted = list(dict.fromkeys(keys))
-    if not wanted:
-        return []
-    with mapped():
-        return list(model.batch_get(wanted, consistent_read=consistent))
+    return [model.from_raw_data(raw) for raw in _batches(wanted, consistent=consistent)]
 
 
 def get_together(*wanted: tuple[type[Item], str, str]) -> list[Any]:
     """Items of different kinds in one consistent call, each as its model, in the order asked for; None where there is
-    none. Below the models: PynamoDB's own batch reads one kind at a time, which cost a claim three calls more."""
-    pending = {Item.Meta.table_name: {"Keys": [_key(pk, sk) for _, pk, sk in wanted], "ConsistentRead": True}}
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    while pending:
-        with mapped():
-            answer = connection().dispatch("BatchGetItem", {"RequestItems": pending})
-        for raw in answer["Responses"].get(Item.Meta.table_name, []):
-            found[raw["pk"]["S"], raw["sk"]["S"]] = raw
-        pending = answer.get("UnprocessedKeys") or {}
+    none. A call for each kind cost a claim three calls more."""
+    raws = _batches([(pk, sk) for _, pk, sk in wanted], consistent=True)
+    found = {(raw["pk"]["S"], raw["sk"]["S"]): raw for raw in raws}
     return [kind.from_raw_data(found[pk, sk]) if (pk, sk) in found else None for kind, pk, sk in wanted]
+
+
+def _batches(wanted: Sequence[tuple[str, str]], *, consistent: bool) -> Iterator[dict[str, Any]]:
+    """Below the models: PynamoDB's own batch reads one kind at a time, and asks for what a throttled table left out
+    again at once, for as long as that takes."""
+    table_name = Item.Meta.table_name
+    for start in range(0, len(wanted), BATCH):
+        some = {"Keys": [_key(pk, sk) for pk, sk in wanted[start : start + BATCH]], "ConsistentRead": consistent}
+        pending: dict[str, Any] = {table_name: some}
+        pause = 0.01
+        while pending:
+            with mapped():
+                answer = connection().dispatch("BatchGetItem", {"RequestItems": pending})
+            yield from answer["Responses"].get(table_name, ())
+            pending = answer.get("UnprocessedKeys") or {}
+            if pending:
+                _sleep(pause)
+                pause = min(2 * pause, 0.5)
 
 
 def _key(pk: str, sk: str) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from callboard_control.embedded.engine.faults import Fault, Script
+from callboard_control.store import table
 from callboard_control.store.models import Item
+from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, World
 
 
@@ -42,3 +44,24 @@ def test_whichever_call_to_the_store_gets_no_answer(
     answer = world.call(method, path, body)
     assert (answer.status, answer.error) in [(503, "unavailable"), (200, ""), (201, "")]
     assert answer.status == 503 or reads > 1
+
+
+def test_what_a_throttled_batch_left_out_is_asked_for_again_after_a_pause(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    machine = world.machine()
+    world.agent("ada", machine)
+    tasks = {world.enqueue(prompt=f"{n}")["id"] for n in range(7)}
+    for _ in range(3):
+        meanwhile.before("BatchGetItem", lambda: Fault.UNPROCESSED, when=lambda request: "TK#" in str(request))
+    pauses: list[float] = []
+    before = table.use_sleep(pauses.append)
+    try:
+        assert {task["id"] for task in world.ok("GET", "/api/tasks")["items"]} == tasks
+    finally:
+        table.use_sleep(before)
+    assert len(pauses) == 3
+    assert pauses == sorted(pauses)
+    assert 0 < pauses[0] < pauses[-1]
+    world.close()
+    table.reconnect()
