@@ -51,7 +51,7 @@ def test_what_a_throttled_batch_left_out_is_asked_for_again_after_a_pause(clock:
     world = World(clock=clock, faults=meanwhile)
     machine = world.machine()
     world.agent("ada", machine)
-    tasks = {world.enqueue(prompt=f"{n}")["id"] for n in range(7)}
+    tasks = {world.enqueue(prompt=f"{n}")["id"] for n in range(12)}
     for _ in range(3):
         meanwhile.before("BatchGetItem", lambda: Fault.UNPROCESSED, when=lambda request: "TK#" in str(request))
     pauses: list[float] = []
