@@ -9,6 +9,7 @@ from callboard_control.store import keys, table
 from callboard_control.store.models import AgentItem
 from callboard_control.tasks.record import at
 from callboard_wire.agents import AgentSkill, AgentView
+from callboard_wire.answers import ANSWER_BYTES, cost
 from callboard_wire.api import Page
 
 A = AgentItem
@@ -19,7 +20,8 @@ twenty, a member who may see none of a thousand agents waited 60 ms of CPU to be
 
 
 def list_agents(viewer: Viewer, cursor: str | None, limit: int, *, include_archived: bool) -> Page[AgentView]:
-    """Those that `viewer` may see. A page may be short, and even empty, while there is a cursor to go on with."""
+    """Those that `viewer` may see. A page may be short, and even empty, while there is a cursor to go on with: an agent
+    may be 300 KB, and an answer ends at 6 MiB."""
     found: list[AgentItem] = []
     for _ in range(PAGES_AT_MOST):
         page = table.rows(
@@ -30,7 +32,15 @@ def list_agents(viewer: Viewer, cursor: str | None, limit: int, *, include_archi
         if cursor is None or len(found) >= limit:
             break
     around = readiness.around(viewer.workspace_id, found)
-    return Page[AgentView](items=[view(agent, viewer, around) for agent in found], next_cursor=cursor)
+    views: list[AgentView] = []
+    size = 0
+    for n, agent in enumerate(found):
+        each = view(agent, viewer, around)
+        size += cost(each.model_dump(mode="json"))
+        if views and size > ANSWER_BYTES:
+            return Page[AgentView](items=views, next_cursor=table.after(found[n - 1]))
+        views.append(each)
+    return Page[AgentView](items=views, next_cursor=cursor)
 
 
 def view_of(viewer: Viewer, name_or_id: str) -> AgentView:

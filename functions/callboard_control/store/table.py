@@ -247,6 +247,11 @@ def every(
             return
 
 
+def after(item: Item) -> str:
+    """The cursor that goes on behind `item`, for a list of a model's partition that ends before its page does."""
+    return _write_cursor(_key(item.pk, item.sk))
+
+
 def _write_cursor(key: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(key, separators=(",", ":")).encode()).decode().rstrip("=")
 

@@ -144,6 +144,18 @@ def test_a_long_queue_comes_in_pages_that_end_with_a_runtime(world: World) -> No
     assert Counter(runtimes[0] + runtimes[1]) == waiting
 
 
+def test_agents_with_long_instructions_are_listed_once_each(world: World, machine: Machine, letters: str) -> None:
+    instructions = text(letters, bytes_at_most=95_000)
+    names = {"ada", *(f"a{n}" for n in range(25))}
+    for name in names - {"ada"}:
+        world.agent(name, machine, instructions=instructions)
+    pages = [answered(world, "GET", "/api/agents", query={"limit": 100})]
+    while cursor := pages[-1]["next_cursor"]:
+        pages.append(answered(world, "GET", "/api/agents", query={"limit": 100, "cursor": cursor}))
+    assert sorted(agent["name"] for page in pages for agent in page["items"]) == sorted(names)
+    assert len(pages) == (1 if letters in ("a", "字") else 2)
+
+
 @given(st.text(max_size=9000), st.integers(min_value=200, max_value=60_000))
 def test_what_is_fitted_takes_no_more_than_its_room_and_is_a_beginning(whole: str, room: int) -> None:
     whole = whole * 3
