@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import sys
 import time
@@ -71,11 +70,11 @@ def install(folder: Path, says: dict[str, list[dict[str, Any]]], *, name: str = 
     """Write an executable that follows `says` into `folder`; its path. What it hears lands in `folder/heard`."""
     spec = {"says": says, "deaf": deaf, "heard": str(folder / "heard")}
     (folder / "script.json").write_text(json.dumps(spec))
-    cli = folder / name
-    command = shlex.join([sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(folder / "script.json")])
-    cli.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-    cli.chmod(0o755)
-    return cli
+    # In here: as an agent this file runs without site-packages.
+    from callboard_adapters.conformance.launcher import write_launcher
+
+    command = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(folder / "script.json")]
+    return write_launcher(folder / name, command)
 
 
 def heard(folder: Path) -> list[dict[str, Any]]:
