@@ -207,14 +207,18 @@ def rows(
     cursor: str | None = None,
     forward: bool = True,
     consistent: bool = False,
+    only: Sequence[str] | None = None,
 ) -> Rows:
-    """One page of a model's partition (`source` a model) or of an index (`source` an index of it).
+    """One page of a model's partition (`source` a model) or of an index (`source` an index of it). `only` names the
+    attributes to read, as the table calls them; the rest are absent.
 
     Raises `InvalidRequest` ``invalid_cursor`` for one that this list did not give out.
     """
     options: dict[str, Any] = {"scan_index_forward": forward, "limit": limit, "page_size": limit}
     if consistent:
         options["consistent_read"] = True
+    if only is not None:
+        options["attributes_to_get"] = list(only)
     start = _read_cursor(cursor, hash_key)
     try:
         with mapped():
@@ -236,11 +240,13 @@ def every(
     page: int = 500,
     forward: bool = True,
     consistent: bool = False,
+    only: Sequence[str] | None = None,
 ) -> Iterator[Any]:
     """All items of a partition of a model or an index, read `page` at a time as they are asked for."""
+    options: dict[str, Any] = {"limit": page, "forward": forward, "consistent": consistent, "only": only}
     cursor = None
     while True:
-        found = rows(source, hash_key, condition, limit=page, cursor=cursor, forward=forward, consistent=consistent)
+        found = rows(source, hash_key, condition, cursor=cursor, **options)
         yield from found.items
         cursor = found.cursor
         if cursor is None:

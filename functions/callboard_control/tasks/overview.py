@@ -106,13 +106,13 @@ def _picture(workspace_id: str, ids: list[str]) -> list[Any]:
     known = {t.id for t in tasks}
     tasks += table.get_many(TaskItem, [(keys.task(p.task_id), "T") for p in places if p.task_id not in known])
     configs = table.get_many(AgentItem, [(keys.workspace(workspace_id), f"AG#{a}") for a in agents])
-    packs: list[MessagePack] = []
-    for task in tasks:
-        if task.fence and task.status in ACTIVE:
-            packs += _packs(task)
-    return [item.serialize() for item in (*tasks, *slots, *places, *configs, *packs)]
+    packs = [pack for task in tasks if task.fence and task.status in ACTIVE for pack in _packs(task)]
+    whole = [item.serialize() for item in (*tasks, *slots, *places, *configs)]
+    return [*whole, *(pack.serialize(null_check=False) for pack in packs)]
 
 
-def _packs(task: TaskItem) -> list[Any]:
+def _packs(task: TaskItem) -> Iterator[Any]:
+    """What the packs say of themselves, without what is in them: a long run has a hundred megabytes of that."""
     condition = MessagePack.sk.startswith(f"M#{int(task.fence):06d}#")
-    return list(table.every(MessagePack, keys.task(task.id), condition, page=100, consistent=True))
+    said = ("pk", "sk", "f", "l")
+    return table.every(MessagePack, keys.task(task.id), condition, page=100, consistent=True, only=said)

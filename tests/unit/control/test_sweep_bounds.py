@@ -9,6 +9,7 @@ import pytest
 
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.store import table
+from callboard_control.store.models import MessagePack
 from callboard_control.tasks.sweep import sweep
 from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, Held, Machine, World
@@ -192,3 +193,26 @@ def test_two_ticks_at_once_move_every_task_once(clock: Clock) -> None:
         expired["id"]: ["enqueue", "expire"],
     }
     world.close()
+
+
+def test_a_gap_in_a_transcript_is_found_without_reading_what_was_said(clock: Clock) -> None:
+    """A long run has a hundred megabytes of messages, and the function that checks them 256."""
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    machine = world.machine()
+    world.agent("ada", machine)
+    world.enqueue()
+    [held] = machine.claim()
+    held.say("start")
+    for seq in (1, 2, 3):
+        held.say("messages", messages=[{"seq": seq, "type": "text", "content": "said"}])
+    assert world.ok("GET", "/api/doctor")["offences"] == []
+    table.delete(MessagePack(f"TK#{held.id}", "M#000001#0000000002"))
+    asked: list[Any] = []
+    meanwhile.before("Query", lambda: None, when=lambda request: "M#" in str(request) and bool(asked.append(request)))
+    [offence] = world.ok("GET", "/api/doctor")["offences"]
+    assert offence["rule"] == "messages are gapless and in order"
+    assert asked
+    assert all("ProjectionExpression" in request for request in asked)
+    world.close()
+    table.reconnect()
