@@ -11,7 +11,8 @@ claude:
   memories after the answer; the messages are this run's, without that call.
 - What the pipe does not hold when it exits is lost. A long answer is printed twice, so the second one, in the result,
   may be cut: a result that began as a success, an exit with 0 and the whole first answer are a success.
-- What fails after some text is printed at the end of that text; what fails before it, in its place.
+- What fails after some text is printed at the end of that text; what fails before it, in its place. Up to 0.21 the
+  result then is a success and the exit status 0.
 - A dropped stream is continued, and the answer is what came before the cut glued to what came after it.
 """
 
@@ -103,7 +104,7 @@ _VALUES = frozenset(
     }
 )
 _API_ERROR = re.compile(r"\s*\[API Error: (?:(\d{3})\b)?")
-_ERROR_AT_THE_END = re.compile(r"\[API Error: [^\[]*\]\s*$")
+_MARK = "[API Error: "
 _CAUSE = re.compile(r"\(cause: (\w+): (?:(\d{3})\b)?")
 _BY_EXIT_STATUS = {
     52: FailureReason.MISSING_CONFIG,
@@ -115,24 +116,45 @@ _DROPPED = re.compile(r"UND_ERR|\bE(?:CONN|NOTFOUND|TIMEDOUT|AI_AGAIN)|terminate
 _SUCCESS_BEGAN = re.compile(rb'\s*\{"type":"result","subtype":"success",[^{}]{0,300}"is_error":false,')
 
 
+def _own_error(text: str, billed: bool) -> int:
+    """Where the CLI's own error begins in a text, -1 where there is none.
+
+    It is the whole text; in a message that cost nothing it may also be the end of one, or have a hint behind it. An
+    answer of the model may quote one.
+    """
+    closed = text.rstrip().endswith("]")
+    if _API_ERROR.match(text) and (closed or not billed):
+        return 0
+    return text.rfind(_MARK) if closed and not billed else -1
+
+
 class _Reader(StreamJson):
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed_with = ""  # the error that stands in place of the answer, or at its end
+
     def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
-        if _API_ERROR.match(flatten(message.get("content"))):
-            return MessageType.ERROR
-        return super().own_words(event, message)
+        text = flatten(message.get("content"))
+        return MessageType.ERROR if _own_error(text, self._billed(message)) == 0 else super().own_words(event, message)
 
     def _assistant(self, event: dict[str, Any]) -> Sequence[Output]:
-        """What failed after some text is told at the end of that text, in a message that cost nothing."""
+        """What failed after some text is told at the end of that text: it is taken apart."""
         message = event["message"]
         text = flatten(message.get("content"))
-        error = _ERROR_AT_THE_END.search(text)
-        if error is None or error.start() == 0 or self.message_usage(message.get("usage") or {}).tokens:
+        begins = _own_error(text, self._billed(message))
+        if not event.get("parent_tool_use_id"):
+            self.failed_with = text[begins:].strip() if begins >= 0 else ""
+        if begins <= 0:
             return super()._assistant(event)
         said, failed = (
             {**event, "message": {**message, "content": [{"type": "text", "text": part}]}}
-            for part in (text[: error.start()], error[0])
+            for part in (text[:begins], text[begins:])
         )
         return [*super()._assistant(said), *super()._assistant(failed)]
+
+    def _billed(self, message: dict[str, Any]) -> bool:
+        usage = message.get("usage")
+        return isinstance(usage, dict) and self.message_usage(usage).tokens > 0
 
     def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
         return uncached_usage(usage)
@@ -165,6 +187,7 @@ class QwenAdapter(StreamJsonAdapter):
         login_hint="run `qwen` once and /auth, or set OPENAI_API_KEY and OPENAI_BASE_URL",
     )
     reader_class = _Reader
+    reader: _Reader
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context)
@@ -218,10 +241,15 @@ class QwenAdapter(StreamJsonAdapter):
             status, error, failure = RunStatus.COMPLETED, "", None
         else:
             status, error, failure = super().judge(exit)
-        said = self.output()
-        if status is RunStatus.COMPLETED and _API_ERROR.match(said):
-            return RunStatus.FAILED, said.strip(), self.classified(said.strip(), exit, None, None)
+        if status is RunStatus.COMPLETED and (error := self._called_a_success()):
+            return RunStatus.FAILED, error, self.classified(error, exit, None, None)
         return status, error, failure
+
+    def _called_a_success(self) -> str:
+        """The error that 0.21 printed as a successful answer, "" where there is none."""
+        said = self.output()
+        only_the_result = said != self.reader.answer and _own_error(said, billed=True) == 0
+        return self.reader.failed_with or (said.strip() if only_the_result else "")
 
     def rejected(self, error: str, exit: ProcessExit) -> bool:
         """It says so on stderr and nothing else. A refused login comes under an id of its own and is no evidence."""

@@ -75,10 +75,26 @@ def test_what_failed_after_some_text_is_an_error_and_the_text_stays_text():
     assert outcome.failure.reason is FailureReason.RATE_LIMIT
 
 
-def test_an_answer_that_ends_with_such_an_error_and_was_billed_is_an_answer():
-    text = "It prints [API Error: 429 slow down]"
+@pytest.mark.parametrize("text", ["", "Hello fr"])
+def test_what_an_old_version_calls_a_success_although_it_failed_is_a_failure(text):
+    """0.21.10, after an error event and after a dropped stream."""
+    error = "[API Error: terminated (cause: UND_ERR_SOCKET: other side closed)]"
+    run = speaking().event(INIT, said(text + error, usage={"input_tokens": 0, "output_tokens": 0}))
+    outcome = run.event(result(text + error)).finish(0)
+    assert (run.text(), run.text(MessageType.ERROR)) == (text, error)
+    assert (outcome.status, outcome.output, outcome.error) == (RunStatus.FAILED, "", error)
+    assert outcome.failure.reason is FailureReason.NETWORK
+
+
+def test_an_error_after_which_the_model_went_on_is_no_end():
+    run = speaking().event(INIT, said("[API Error: 500 broken]"), said("Hello", usage=USAGE), result("Hello"))
+    assert (run.finish(0).status, run.finish(0).output) == (RunStatus.COMPLETED, "Hello")
+
+
+@pytest.mark.parametrize("text", ["[API Error: 429] is what it prints.", "It prints [API Error: 429 slow down]"])
+def test_an_answer_about_such_an_error_that_was_billed_is_an_answer(text):
     run = speaking().event(INIT, said(text, usage=USAGE), result(text))
-    assert (run.text(), run.finish(0).status) == (text, RunStatus.COMPLETED)
+    assert (run.text(), run.finish(0).status, run.finish(0).output) == (text, RunStatus.COMPLETED, text)
 
 
 @pytest.mark.parametrize(
