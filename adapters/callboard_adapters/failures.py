@@ -111,8 +111,10 @@ def _all(*phrases: str) -> Callable[[str], bool]:
 
 
 def _number(*patterns: str) -> Callable[[str], bool]:
-    """A number that is not part of a longer one: `402913 tokens` and `15290ms` are no statuses."""
-    found = re.compile(r"(?<!\d)(?:" + "|".join(patterns) + r")(?!\d)").search
+    """A number that stands for itself: `402913 tokens`, `529ms`, an id like `2acb0f9bb548`, a version `1.402` and a
+    place in a program (`provider.ts:582:13`, `582 | return x`) are no statuses."""
+    before = r"(?:(?<![a-z0-9.])|(?<=http))(?<!\.ts:)(?<!\.js:)(?<!\.py:)"
+    found = re.compile(f"{before}(?:{'|'.join(patterns)})" + r"(?![a-z0-9]|\.\d|:\d| \|)").search
     return lambda text: found(text) is not None
 
 
@@ -223,7 +225,10 @@ _WORDING: Final[tuple[tuple[FailureReason, Callable[[str], bool]], ...]] = (
     ),
     (FailureReason.AGENT_TIMEOUT, _any("timed out after")),
     (FailureReason.MISSING_EXECUTABLE, _any("executable not found", "exec format error")),
-    (FailureReason.VERSION, _any("below the minimum supported version", "requires a newer version")),
+    (
+        FailureReason.VERSION,
+        _any("below the minimum supported version", "requires a newer version", "no longer maintained"),
+    ),
     (
         FailureReason.PROCESS,
         _any(

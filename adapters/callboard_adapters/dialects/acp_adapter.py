@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from callboard_adapters import failures
+from callboard_adapters import failures, redact
 from callboard_adapters.base import Adapter, Launch, Outcome, Output, ProcessExit, RunContext
 from callboard_adapters.capabilities import Timeouts
 from callboard_adapters.dialects import acp_mcp
@@ -24,6 +24,7 @@ from callboard_wire.failures import FailureReason
 HANDSHAKE = 60.0
 """Seconds for each request before the prompt. Agents start the user's MCP servers in `session/new`."""
 TIMEOUTS = Timeouts(handshake=HANDSHAKE)
+_PRINTED = 500  # characters of what is kept of other output
 _TROUBLE = re.compile(
     "error|fail|abort|time.?out|cancel|interrupt|limit|exceed|max|block|denied|reject|crash|kill", re.I
 )
@@ -41,6 +42,7 @@ class AcpAdapter(Adapter):
         super().__init__(context)
         self.client = self.client_class(Ask("", context.cwd))
         self.stderr = Stderr()
+        self._printed = ""  # beside the protocol
 
     # the driver's calls --------------------------------------------------------------
 
@@ -61,6 +63,7 @@ class AcpAdapter(Adapter):
         self.client = self.client_class(ask)
         self.prepare(self.client)
         self.stderr = Stderr()
+        self._printed = ""
         return Launch(
             self.command_line(options, user),
             env=self.environment(),
@@ -70,7 +73,13 @@ class AcpAdapter(Adapter):
         )
 
     def receive(self, line: bytes) -> Sequence[Output]:
-        return self.client.receive(line)
+        parser = self.client.rpc.parser
+        noise = parser.noise
+        outputs = self.client.receive(line)
+        if parser.noise > noise and len(self._printed) < _PRINTED:
+            shown = redact.diagnostic(line.decode("utf-8", "replace").strip())
+            self._printed = f"{self._printed} {shown}".strip()[:_PRINTED]
+        return outputs
 
     def receive_stderr(self, line: bytes) -> Sequence[Output]:
         return self.stderr.take(line)
@@ -179,6 +188,8 @@ class AcpAdapter(Adapter):
         error = f"{name} ended with {exit} before {what} came"
         if exit.signal is not None:
             return _failed(FailureReason.PROCESS, error)
+        if waiting == "initialize" and self._printed:
+            error = f"{error}; it printed: {self._printed}"
         tail = without_echoes(exit.stderr_tail)
         if tail:
             error = f"{error}; {name} stderr: {tail}"

@@ -74,7 +74,7 @@ class Tools:
         if status:
             return self._end(call, update, status)
         outputs: list[Output] = []
-        if self._is_known(call) or (new and self.announces is Announces.EVERYTHING):
+        if self._is_known(call, update) or (new and self.announces is Announces.EVERYTHING):
             outputs += self._show(call)
         if not call.shown:
             outputs.append(Timer(TIMER, PATIENCE))
@@ -123,9 +123,10 @@ class Tools:
         if not over:  # the content of the last frame is the result
             call.said_so_far = _shown(update) or call.said_so_far
 
-    def _is_known(self, call: Call) -> bool:
+    def _is_known(self, call: Call, update: dict[str, Any]) -> bool:
         if call.input is not None:
-            return True
+            # A call that is pending may still be written by the model: OpenCode's first frame has the folder alone.
+            return method_key(text(update.get("status"))) != "pending"
         if self.announces is Announces.STREAMED_INPUT:
             # A cut-off object never parses, so the first that does is whole.
             call.input = _as_object(call.said_so_far)

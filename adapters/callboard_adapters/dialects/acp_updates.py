@@ -60,6 +60,9 @@ class Updates:
             "endturn": self._turn_end,
             "configoptionupdate": self._settings,
             "currentmodeupdate": self._mode,
+            "notice": self._notice,
+            "compactionupdate": self._compaction,
+            "compactionsummarychunk": lambda _: _ALIVE,
             "planremoved": lambda _: _ALIVE,
             "usermessagechunk": lambda _: _ALIVE,  # our own prompt, said back
             "availablecommandsupdate": lambda _: _ALIVE,
@@ -185,6 +188,16 @@ class Updates:
             return _ALIVE
         self._plan = shown
         return [_MOVES, Message(MessageType.LOG, f"plan:\n{shown}", level="info")]
+
+    def _notice(self, update: dict[str, Any]) -> Sequence[Output]:
+        said = ": ".join(filter(None, (text(update.get("title")), text(update.get("description")))))
+        level = {"warning": "warn", "error": "error"}.get(text(update.get("severity")), "info")
+        return [Message(MessageType.LOG, said, level=level)] if said else self.unheard_of("shape of a notice", update)
+
+    def _compaction(self, update: dict[str, Any]) -> Sequence[Output]:
+        done = text(update.get("status"))
+        said = f"the conversation is being compacted: {done} {text(update.get('error'))}".rstrip()
+        return [Message(MessageType.STATUS, said, status="compacted" if done == "completed" else "compacting")]
 
     def _settings(self, update: dict[str, Any]) -> Sequence[Output]:
         self._session.update(update)

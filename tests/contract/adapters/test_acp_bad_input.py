@@ -8,7 +8,7 @@ import json
 import pytest
 
 from callboard_adapters import MessageType, RunStatus, Watchdog
-from callboard_adapters.base import HandshakeDone, TurnEnded
+from callboard_adapters.base import HandshakeDone, ProcessExit, TurnEnded
 from callboard_wire.failures import FailureReason
 from tests.contract.adapters.acp_play import Talk, play
 from tests.fakes.acp_sheets import ANSWER, kiro, text
@@ -127,6 +127,25 @@ def test_an_unknown_notification_is_shown_and_only_the_first_as_a_warning():
     levels = [m.level for m in talk.messages(MessageType.LOG) if "brand_new" in m.content]
     assert levels == ["warn", "debug", "debug"]
     assert any("hologram" in m.content for m in talk.messages(MessageType.LOG))
+
+
+def test_a_program_that_prints_something_else_and_leaves_is_quoted():
+    said = b"kimi-cli is no longer maintained. Please use the new one: token=abcdefghijklmnop"
+    outcome = Talk("kimi", {}).start().hear(said).end(ProcessExit(0, None, None, False, ""))
+    assert outcome.failure.reason is FailureReason.VERSION
+    assert "no longer maintained" in outcome.error
+    assert "abcdefgh" not in outcome.error
+
+
+def test_what_the_agent_and_its_compactions_announce_is_passed_on():
+    notice = {"update": {"sessionUpdate": "notice", "severity": "warning", "title": "Slow", "description": "network"}}
+    compacting = {"update": {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress"}}
+    done = {"update": {"sessionUpdate": "compaction_update", "compactionId": "c", "status": "completed"}}
+    summary = {"update": {"sessionUpdate": "compaction_summary_chunk", "content": {"type": "text", "text": "so far"}}}
+    talk = Talk("kiro", says(notice, compacting, summary, done, HELLO, END)).start()
+    assert [(m.level, m.content) for m in talk.messages(MessageType.LOG)] == [("warn", "Slow: network")]
+    assert [m.status for m in talk.messages(MessageType.STATUS)] == ["compacting", "compacted"]
+    assert talk.end().output == "Hello"
 
 
 async def test_noise_between_the_lines_is_counted_and_changes_nothing(tmp_path):

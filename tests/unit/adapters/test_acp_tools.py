@@ -35,6 +35,16 @@ def test_without_an_input_the_call_waits_and_is_shown_with_what_came():
     assert said(later) == [("tool-use", "terminal", {"command": "ls"})]
 
 
+def test_an_input_that_is_still_being_written_is_shown_once_the_call_runs():
+    book = tools()
+    pending = {"toolCallId": "t", "title": "bash", "kind": "execute", "status": "pending", "rawInput": {"cwd": "/w"}}
+    assert said(book.frame(pending)) == []
+    running = {"toolCallId": "t", "status": "in_progress", "rawInput": {"command": "ls", "cwd": "/w"}}
+    assert said(book.frame(running)) == [("tool-use", "terminal", {"command": "ls", "cwd": "/w"})]
+    book.frame({**pending, "toolCallId": "u"})
+    assert said(book.flush()) == [("tool-use", "terminal", {"cwd": "/w"})], "but never longer than patience"
+
+
 def test_a_call_that_stays_silent_is_shown_when_patience_ends():
     book = tools()
     book.frame({"toolCallId": "t", "title": "read: /a.txt", "kind": "read"})
