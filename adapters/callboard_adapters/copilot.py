@@ -105,6 +105,7 @@ _VALUES = frozenset(
         "--auto-tier",
     }
 )
+_FILTERED = frozenset({"content_filter", "content-filter", "refusal"})
 _GONE = b"No session, task, or name matched"
 _NOT_LOGGED_IN = "no authentication information found"
 _KINDS = {
@@ -152,6 +153,7 @@ class CopilotAdapter(Adapter):
         self.gone = False
         self.recorded: dict[str, TokenUsage] = {}
         self.began_anew = False  # the requested session was not there, and was made
+        self.filtered = False  # the provider refused the last answer, which only the session's file tells
         self._users_servers: set[str] = set()
 
     # before ------------------------------------------------------------------------
@@ -168,7 +170,11 @@ class CopilotAdapter(Adapter):
             return ()
         file = from_session_file(b"\n".join(f.data for f in found), self.stream.usage.told_output)
         self.recorded, self.began_anew = file.usage, file.began_anew
-        return [Usage(dict(self.recorded))] if self.recorded else ()
+        self.filtered = file.finish_reason in _FILTERED
+        outputs: list[Output] = [Usage(dict(self.recorded))] if self.recorded else []
+        if file.finish_reason == "length":
+            outputs.append(Message(MessageType.LOG, "the answer was cut off at the model's output limit", level="warn"))
+        return outputs
 
     def launch(self, prompt: str, options: ExecOptions) -> Launch:
         self.requested = options.resume_session_id or ""
@@ -262,6 +268,9 @@ class CopilotAdapter(Adapter):
             return RunStatus.FAILED, *self._silent(exit)
         code = stream.exit_code
         code = exit.code if code is None else code
+        if self.filtered or stream.no_content:
+            error = stream.no_content or "the provider's content filter blocked the answer"
+            return RunStatus.FAILED, error, failures.classify(error, exit)
         if (stream.result is not None or stream.idle) and code == 0:
             return RunStatus.COMPLETED, "", None
         said = f"; copilot stderr: {exit.stderr_tail}" if exit.stderr_tail else ""

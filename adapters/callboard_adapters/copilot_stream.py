@@ -15,8 +15,19 @@ from callboard_adapters.messages import Message, MessageType
 
 _UNKNOWN_SHOWN = 4000  # characters of an event nobody knows yet
 _ALIVE: tuple[Output, ...] = (Alive(),)
+_NO_CONTENT = re.compile(r"The model returned no content because ")
 _EXITED = re.compile(r"<[^<>\n]{0,80}exit code (\d{1,9})>\s*\Z")
-_QUIET_FAMILIES = ("session.", "model.", "user.", "system.", "hook.", "skill.", "external_tool.", "permission.")
+_QUIET_FAMILIES = (
+    "session.",
+    "model.",
+    "user.",
+    "system.",
+    "hook.",
+    "skill.",
+    "external_tool.",
+    "permission.",
+    "subagent.",
+)
 """Families of events that tell about the CLI's own workings, dozens a tool call."""
 _QUIET = frozenset(
     {
@@ -43,6 +54,7 @@ class CopilotStream:
         self.usage = StdoutUsage()
         self.answer = ""  # the last whole message of the main agent that called no tool
         self.partial = ""  # deltas of a message that is not whole yet
+        self.no_content = ""  # copilot's own sentence in place of an answer that never came
         self.error: dict[str, Any] | None = None  # the last `session.error` that no message came after
         self.aborted = False
         self.result: dict[str, Any] | None = None
@@ -73,6 +85,7 @@ class CopilotStream:
             "session.warning": self._warning,
             "session.shutdown": self._shutdown,
             "session.mcp_server_status_changed": self._mcp_status,
+            "subagent.failed": self._sub_agent_failed,
             "abort": self._abort,
             "result": self._result,
         }
@@ -142,7 +155,11 @@ class CopilotStream:
         if thought and not self._thoughts:
             outputs.append(Message(MessageType.THINKING, thought, parent_call_id=parent))
         self._thoughts = len(thought)  # `assistant.reasoning` repeats it
-        missing = content[self._told.pop(str(data.get("messageId")), 0) :]
+        told = self._told.pop(str(data.get("messageId")), 0)
+        self.no_content = content if not (told or parent) and _NO_CONTENT.match(content) else ""
+        if self.no_content:
+            return [*outputs, Message(MessageType.ERROR, content)]
+        missing = content[told:]
         if missing:
             outputs.append(Message(MessageType.TEXT, missing, parent_call_id=parent))
         if not parent:
@@ -225,7 +242,8 @@ class CopilotStream:
         return [Message(MessageType.STATUS, f"the provider said {said or 'nothing'}: trying again", status="retrying")]
 
     def _session_error(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
-        self.error = data
+        if not _of_sub_agent(event):
+            self.error = data
         return [Message(MessageType.ERROR, str(data.get("message") or data.get("errorType") or "an error"))]
 
     def _warning(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
@@ -243,7 +261,7 @@ class CopilotStream:
         return [Message(MessageType.LOG, text, level="warn")]
 
     def _abort(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
-        self.aborted = True
+        self.aborted = self.aborted or not _of_sub_agent(event)
         return _ALIVE
 
     # frame -----------------------------------------------------------------------------------
@@ -261,9 +279,14 @@ class CopilotStream:
         return _ALIVE
 
     def _idle(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
-        self.idle = True
-        self.aborted = self.aborted or bool(data.get("aborted"))
+        if not _of_sub_agent(event):
+            self.idle = True
+            self.aborted = self.aborted or bool(data.get("aborted"))
         return _ALIVE
+
+    def _sub_agent_failed(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
+        text = f"the sub-agent {data.get('agentName') or ''} failed: {flatten(data.get('error')) or 'no reason given'}"
+        return [Message(MessageType.LOG, text, level="warn", parent_call_id=str(data.get("toolCallId") or ""))]
 
     def _result(self, event: dict[str, Any], data: dict[str, Any]) -> Sequence[Output]:
         self.result = event
@@ -293,6 +316,11 @@ def _parent(event: dict[str, Any], data: dict[str, Any]) -> str:
     """The tool call whose sub-agent speaks, "" for the main agent."""
     found = data.get("parentToolCallId") or event.get("parentToolCallId")
     return found if isinstance(found, str) else ""
+
+
+def _of_sub_agent(event: dict[str, Any]) -> bool:
+    """Whether another agent than the main one speaks: what ends it does not end the run."""
+    return bool(event.get("agentId"))
 
 
 def _exit_code(said: Any) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from callboard_adapters.dialects.json_values import count
+from callboard_adapters.dialects.json_values import count, flatten
 from callboard_adapters.dialects.ndjson import LineParser
 from callboard_adapters.messages import TokenUsage, add_usage
 
@@ -33,6 +33,7 @@ class SessionFile:
 
     usage: dict[str, TokenUsage]
     began_anew: bool  # the session was made by the run that asked for it, not resumed
+    finish_reason: str = ""  # the provider's word for the end of the last call, "" where that is not recorded
 
 
 def from_session_file(data: bytes, told_output: int = 0) -> SessionFile:
@@ -45,16 +46,18 @@ def from_session_file(data: bytes, told_output: int = 0) -> SessionFile:
     before: dict[str, TokenUsage] = {}  # the last totals of the runs before this one
     last: dict[str, TokenUsage] = {}
     started = resumed = False
+    finish_reason = ""
     for kind, inner in _events(data):
         if kind == "session.start":
             started = True
         elif kind == "session.resume":
             resumed = True
-            calls, before, last = {}, last or before, {}
+            calls, before, last, finish_reason = {}, last or before, {}, ""
         elif kind == "session.shutdown":
             last = totals(inner)
         elif kind == "session.usage_record" and isinstance(inner.get("usage"), dict):
             used = inner["usage"]
+            finish_reason = flatten(used.get("finishReason"))
             accounting = used.get("accounting")
             once = accounting.get("usageId") if isinstance(accounting, dict) else None
             calls[str(once or used.get("apiCallId") or len(calls))] = (
@@ -62,7 +65,7 @@ def from_session_file(data: bytes, told_output: int = 0) -> SessionFile:
                 tokens(used),
             )
     usage = _sum(calls.values()) if calls else _of_this_run(last, before, told_output)
-    return SessionFile(usage, started and not resumed)
+    return SessionFile(usage, started and not resumed, finish_reason)
 
 
 def _events(data: bytes) -> Iterator[tuple[Any, Mapping[str, Any]]]:

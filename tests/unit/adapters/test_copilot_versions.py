@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from callboard_adapters.copilot import CopilotAdapter
 from callboard_adapters.copilot_usage import from_session_file
 from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
+from callboard_wire.failures import FailureReason
 from tests.unit.adapters.speaking import Speaking
 from tests.unit.adapters.test_copilot import RESUMED, UNIQUE, event, record, result, said, shutdown
 
@@ -65,3 +67,65 @@ def test_the_exit_status_is_read_from_the_text_where_no_field_has_it(text, statu
     done = event("tool.execution_complete", toolCallId="c1", success=True, result={"content": text})
     [shown] = Speaking(CopilotAdapter).event(done).of(MessageType.TOOL_RESULT)
     assert (shown.output, shown.status) == (text, status)
+
+
+# ── what only the session's file tells ───────────────────────────────────────
+
+
+def finished(reason: str) -> bytes:
+    used = {"model": "m-a", "inputTokens": 7, "outputTokens": 2, "finishReason": reason}
+    return json.dumps(event("session.usage_record", usage=used)).encode() + b"\n"
+
+
+def with_session(data: bytes, *events: dict[str, Any]) -> Speaking:
+    path = f"/home/somebody/.copilot/session-state/{UNIQUE}/events.jsonl"
+    return Speaking(CopilotAdapter, files={path: data}).event(*events, result())
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "refusal"])
+def test_an_answer_the_provider_filtered_is_a_failure_although_the_stream_shows_nothing_of_it(reason):
+    outcome = with_session(finished("tool_calls") + finished(reason), said("I will not help with")).finish(0)
+    assert (outcome.status, outcome.failure.reason) == (RunStatus.FAILED, FailureReason.AGENT_BLOCKED)
+    assert (outcome.output, outcome.usage) == ("I will not help with", {"m-a": TokenUsage(14, 4)})
+
+
+def test_only_the_last_call_of_this_run_decides_and_a_cut_answer_says_so():
+    data = STARTED + finished("content_filter") + RESUMED + finished("stop")
+    assert with_session(data, said("x")).finish(0).status is RunStatus.COMPLETED
+    run = with_session(finished("length"), said("Hello from the lo"))
+    assert run.finish(0).status is RunStatus.COMPLETED
+    assert "cut off" in run.of(MessageType.LOG)[-1].content
+
+
+NOTHING = "The model returned no content because the response was blocked by content filtering."
+
+
+def test_copilot_s_own_sentence_in_place_of_an_answer_is_no_answer():
+    run = Speaking(CopilotAdapter).event(said(NOTHING), result())
+    outcome = run.finish(0)
+    assert (outcome.status, outcome.output, outcome.error) == (RunStatus.FAILED, "", NOTHING)
+    assert outcome.failure.reason is FailureReason.AGENT_BLOCKED
+    assert (run.text(), run.of(MessageType.ERROR)[0].content) == ("", NOTHING)
+
+
+def test_a_model_that_says_that_sentence_has_answered():
+    delta = event("assistant.message_delta", messageId="m1", deltaContent=NOTHING)
+    outcome = Speaking(CopilotAdapter).event(delta, said(NOTHING), result()).finish(0)
+    assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, NOTHING)
+
+
+def test_what_ends_a_sub_agent_does_not_end_the_run():
+    """As 1.0.102 marks them: with `agentId` beside the data."""
+    run = Speaking(CopilotAdapter).event(
+        {**event("subagent.started", toolCallId="c1", agentName="explore"), "agentId": "a1"},
+        said("Done."),
+        {**event("session.error", errorType="query", message="no luck"), "agentId": "a1"},
+        {**event("abort", reason="limit"), "agentId": "a1"},
+        {**event("assistant.idle", aborted=True), "agentId": "a1"},
+        {**event("subagent.failed", toolCallId="c1", agentName="explore", error="no luck"), "agentId": "a1"},
+        result(),
+    )
+    outcome = run.finish(0)
+    assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, "Done.")
+    [told] = run.of(MessageType.LOG)
+    assert (told.parent_call_id, "no luck" in told.content) == ("c1", True)
