@@ -25,6 +25,16 @@ SENTENCES = [
     ("503 Service Unavailable", R.SERVER_ERROR),
     ("took 15290ms", R.UNKNOWN),
     ("connect: connection refused", R.NETWORK),
+    ("stages model:594ms, sessionId=callboard-745fedd2-9c64-4f1c-bd30-2acb0f9bb548", R.UNKNOWN),  # openclaw's log
+    (
+        "578 |       })\n579 |       s.sdk.set(key, loaded)\nProviderInitError: at src/provider/provider.ts:582:13",
+        R.UNKNOWN,
+    ),
+    ("at run (/opt/cli/index.js:401)", R.UNKNOWN),
+    ("version 1.402.7 failed", R.UNKNOWN),
+    ('{"status":429}', R.RATE_LIMIT),
+    ("HTTP503 from the provider", R.SERVER_ERROR),
+    ("error:500.", R.SERVER_ERROR),
     ("stream disconnected before completion", R.NETWORK),
     ("model gpt-9 not found", R.MODEL),
     ("the CLI returned empty output", R.EMPTY_OUTPUT),
