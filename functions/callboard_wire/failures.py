@@ -61,10 +61,6 @@ class FailureReason(StrEnum):
     MISSING_EXECUTABLE = "agent_error.runtime_missing_executable"
     UNKNOWN = "agent_error.unknown"
 
-    @property
-    def is_agent_error(self) -> bool:
-        return self.value.startswith("agent_error")
-
 
 DEFAULT_ATTEMPTS: Final = 2
 """How often a task is tried in all when its reason allows a retry and nobody asked for another number."""
