@@ -129,6 +129,7 @@ class OpenclawAdapter(Adapter):
         self.document: Document | None = None
         self.usage: dict[str, TokenUsage] = {}
         self._announced = False
+        self._began_anew = False  # the file of the requested conversation holds this turn alone
 
     # before ------------------------------------------------------------------------
 
@@ -142,6 +143,9 @@ class OpenclawAdapter(Adapter):
         return [ReadFiles("config", paths, max_files=len(paths), max_bytes=4 << 20)]
 
     def files(self, purpose: str, found: Sequence[FileContent]) -> Sequence[Output]:
+        if purpose == "session":
+            self._began_anew = any(openclaw_document.began_with_this_turn(f.data) for f in found)
+            return ()
         order = openclaw_config.candidates(self.context.env, self.context.home) or [self._active]
         found = sorted(found, key=lambda f: order.index(f.path) if f.path in order else len(order))
         if not found:
@@ -281,6 +285,13 @@ class OpenclawAdapter(Adapter):
 
     # the end ---------------------------------------------------------------------------
 
+    def after_exit(self, exit: ProcessExit) -> Sequence[Request]:
+        """Up to 2026.5.7 the document does not say whether the conversation was there before."""
+        document = self.document
+        if not self.requested or document is None or document.began_empty is not None:
+            return ()
+        return [ReadFiles("session", document.session_files, lines_with=[openclaw_document.USER_LINE])]
+
     def finish(self, exit: ProcessExit) -> Outcome:
         for finder in self.finders.values():
             value = finder.leftover()
@@ -294,7 +305,7 @@ class OpenclawAdapter(Adapter):
             failure=failure,
             session_id=self.session_id,
             # It silently begins a new conversation under the old id; the empty history gives it away.
-            resume_rejected=bool(self.requested and self.document and self.document.began_empty),
+            resume_rejected=bool(self.requested and self.document and (self.document.began_empty or self._began_anew)),
             usage=self.usage or self.events.usage(self.model),
         )
 
@@ -312,17 +323,11 @@ class OpenclawAdapter(Adapter):
                 return RunStatus.FAILED, events.answer, events.error, failures.classify(events.error, exit)
             if exit.clean:
                 return RunStatus.COMPLETED, events.answer, "", None
-        said = exit.stderr_tail
         plain = self.finders["stdout"].plain()
         if exit.clean and plain and not events.seen:
             return RunStatus.COMPLETED, plain, "", None
-        if exit.clean:
-            error = "openclaw returned no parseable output" + (f"; openclaw stderr: {said}" if said else "")
-            return RunStatus.FAILED, events.answer, error, FailureDetail(FailureReason.EMPTY_OUTPUT, error)
-        error = f"openclaw ended with {exit} and no result" + (f"; openclaw stderr: {said}" if said else "")
-        found = failures.classify(said, exit)
-        reason = FailureReason.PROCESS if found.reason is FailureReason.UNKNOWN or exit.signal else found.reason
-        return RunStatus.FAILED, events.answer, error, FailureDetail(reason, error)
+        failure = openclaw_document.missing(exit)
+        return RunStatus.FAILED, events.answer, failure.detail, failure
 
     # pieces ----------------------------------------------------------------------------
 

@@ -31,10 +31,12 @@ _AUTH = re.compile(
 _BILLING = re.compile(r"billing error", re.IGNORECASE)
 _NO_GATEWAY = re.compile(r"gateway not reachable", re.IGNORECASE)
 _SLOW = re.compile(r"request timed out|fetch failed|terminated", re.IGNORECASE)
+_EMPTY = re.compile(r"incomplete terminal response|incomplete turn|generate a response", re.IGNORECASE)
 _KINDS = {
     "context_overflow": FailureReason.CONTEXT_OVERFLOW,
     "incomplete_turn": FailureReason.EMPTY_OUTPUT,
 }
+USER_LINE = b'"role":"user"'
 _TICKS = 10**10  # per US dollar
 _INPUT = ("input", "inputTokens", "input_tokens")
 _OUTPUT = ("output", "outputTokens", "output_tokens")
@@ -146,21 +148,34 @@ class Document:
     model: str = ""
     usage: TokenUsage | None = None
     aborted: bool = False
-    began_empty: bool = False  # the conversation had no message before this turn
+    final: str = ""  # the last thing said, where the CLI names it
+    began_empty: bool | None = None  # the conversation had no message before this turn; None where that is not told
+    session_files: tuple[str, ...] = ()  # where the conversation is, one JSON line a message
 
     def messages(self) -> list[Message]:
         """What the user sees of it."""
-        said = [Message(MessageType.TEXT, text) for text in self.texts]
+        end = self._end
+        said = [Message(MessageType.TEXT, text) for text in self.texts[:end]]
+        said += [Message(MessageType.LOG, text, level="warn") for text in self.texts[end:]]
         return [*said, Message(MessageType.ERROR, self.error)] if self.error else said
 
     @property
+    def _end(self) -> int:
+        """How many payloads are the agent's own. 2026.9.6 adds one of its own to an answer that was cut off."""
+        said = [text.strip() for text in self.texts]
+        return len(said) - said[::-1].index(self.final) if self.final in said else len(said)
+
+    @property
     def answer(self) -> str:
-        """The payloads as one text; blocks that bring no space of their own are paragraphs."""
+        """The payloads as one text; blocks that bring no space of their own are paragraphs.
+
+        Up to 2026.5.7 what was said before each tool call is a payload too, and no part of the answer.
+        """
         whole = ""
-        for text in self.texts:
+        for text in self.texts[: self._end]:
             glued = not whole or whole[-1:].isspace() or text[:1].isspace()
             whole += text if glued else f"\n\n{text}"
-        return whole
+        return self.final if self.final and whole.rstrip().endswith(self.final) else whole
 
 
 def is_document(value: Mapping[str, Any]) -> bool:
@@ -191,18 +206,30 @@ def read(value: Mapping[str, Any]) -> Document:
     error = flatten(problem.get("message") or problem.get("kind") or "") or ("" if said else "\n".join(refused).strip())
     if refused and not said and not error:
         error = "the run failed without a text"
-    budget = _mapping(agent.get("contextBudgetStatus"))
-    usage = _usage(agent)
+    if error:  # told in other words as well, in a payload that is not marked
+        said = [text for text in said if error.strip().rstrip(".") not in text]
     return Document(
         texts=tuple(said),
         error=error,
         kind=str(problem.get("kind") or ""),
         session_id=str(agent.get("sessionId") or ""),
         model=str(agent.get("model") or ""),
-        usage=usage,
+        usage=_usage(agent),
         aborted=meta.get("aborted") is True,
-        began_empty=budget.get("messageCount") == 0 and budget.get("unwindowedMessageCount") == 0,
+        final=flatten(meta.get("finalAssistantVisibleText")).strip(),
+        began_empty=_began_empty(_mapping(agent.get("contextBudgetStatus"))),
+        session_files=tuple(f for f in (agent.get("sessionFile"),) if isinstance(f, str) and f.endswith(".jsonl")),
     )
+
+
+def began_with_this_turn(session_file: bytes) -> bool:
+    """Whether the messages in a conversation's file are of one turn; it has a line for each thing the user said."""
+    return session_file.count(USER_LINE) == 1
+
+
+def _began_empty(budget: Mapping[str, Any]) -> bool | None:
+    counts = (budget.get("messageCount"), budget.get("unwindowedMessageCount"))
+    return None if counts == (None, None) else counts == (0, 0)
 
 
 def _of_a_gateway(value: Mapping[str, Any]) -> Document:
@@ -239,10 +266,23 @@ def classify(document: Document, exit: ProcessExit) -> FailureDetail:
         (_AUTH, FailureReason.AUTH),
         (_BILLING, FailureReason.QUOTA),
         (_SLOW, FailureReason.NETWORK),
+        (_EMPTY, FailureReason.EMPTY_OUTPUT),
     ):
         if found.reason is FailureReason.UNKNOWN and pattern.search(document.error):
             return replace(found, reason=reason)
     return found
+
+
+def missing(exit: ProcessExit) -> FailureDetail:
+    """Why a process printed no document, from how it ended and what it wrote on stderr."""
+    said = exit.stderr_tail
+    what = "openclaw returned no parseable output" if exit.clean else f"openclaw ended with {exit} and no result"
+    error = what + (f"; openclaw stderr: {said}" if said else "")
+    if exit.clean:
+        return FailureDetail(FailureReason.EMPTY_OUTPUT, error)
+    found = classify(Document(error=said), exit)
+    vague = found.reason is FailureReason.UNKNOWN or exit.signal is not None
+    return FailureDetail(FailureReason.PROCESS if vague else found.reason, error)
 
 
 def _usage(agent: Mapping[str, Any]) -> TokenUsage | None:
