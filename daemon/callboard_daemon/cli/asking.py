@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from callboard_daemon import version
 from callboard_daemon.answers import body_of, client_options, error_from_exception, headers, httpx
+from callboard_daemon.cli.output import note
 from callboard_daemon.errors import ControlError, NotFound
 from callboard_daemon.retry import may_pass, pause
 from callboard_wire.api import Page
@@ -24,6 +25,10 @@ SEGMENT: Final = re.compile(r"(?!\.{1,2}$)[\w.~@:+,%() -]+")
 ``#``, and ``..`` is resolved before anything is sent."""
 TRIES: Final = 3
 """A request that may be repeated is, twice: a server that is just restarting should not cost a command."""
+
+LONGEST_WAIT_S: Final = 61.0
+"""The server's limits are by the minute: whoever waits less than it asks is refused once more for nothing."""
+SILENT_S: Final = 5.0
 
 
 class Asking:
@@ -67,9 +72,12 @@ class Asking:
             try:
                 return self._once(method, path, answer, sent, query)
             except ControlError as error:
-                if attempt == tries or not may_pass(error):
+                wait = pause(attempt, error)
+                if attempt == tries or not may_pass(error) or wait > LONGEST_WAIT_S:
                     raise
-                time.sleep(min(pause(attempt, error), 5.0))
+                if wait > SILENT_S:
+                    note(f"{error.message.rstrip('.')}. Trying again in {wait:.0f} s.")
+                time.sleep(wait)
         raise AssertionError("the loop returns or raises")
 
     def _once(self, method: str, path: str, answer: type[T], content: str | None, query: dict[str, Any] | None) -> T:

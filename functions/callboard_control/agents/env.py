@@ -9,7 +9,7 @@ from callboard_control.actor import Person
 from callboard_control.errors import Conflict, Forbidden, InvalidRequest, Unavailable
 from callboard_control.identity import audit
 from callboard_control.permissions import may_change
-from callboard_control.ports.secrets import SecretsUnavailable
+from callboard_control.ports.secrets import SecretsLost, SecretsUnavailable
 from callboard_control.store import keys, table
 from callboard_control.store.errors import ConditionFailed
 from callboard_control.store.models import AgentItem
@@ -17,6 +17,7 @@ from callboard_wire.agents import AgentEnv, PutAgentEnv
 from callboard_wire.environment import KEEP, MAX_BYTES, refused_keys
 
 A = AgentItem
+LOST = "Bring secrets.key back from a copy, or set its variables again: `callboard agent env set`."
 _LINE = re.compile(r"[\r\n=\0]")
 
 
@@ -29,9 +30,10 @@ def reveal(person: Person, agent: AgentItem) -> AgentEnv:
 
 
 def masked(person: Person, agent: AgentItem) -> AgentEnv:
-    """The names, each with ``****``: what a change needs to know, for which no secret is revealed."""
+    """The names, each with ``****``: what a change needs to know, for which no secret is revealed. None where they can
+    never be read again: then a change begins anew."""
     _may(person, agent)
-    return AgentEnv(custom_env=dict.fromkeys(current(agent), KEEP), version=agent.env_version or "")
+    return AgentEnv(custom_env=dict.fromkeys(_unless_lost(agent), KEEP), version=agent.env_version or "")
 
 
 def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
@@ -40,13 +42,14 @@ def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
     sent: values that were kept stay masked, for a map of masks would otherwise reveal everything without a row that
     says so.
 
-    Raises `InvalidRequest`, `Forbidden`, `Conflict` ``env_changed``, `Unavailable`.
+    Raises `InvalidRequest`, `Forbidden`, `Conflict` ``env_changed`` or ``env_lost`` (a value was to be kept that can
+    never be read again), `Unavailable`.
     """
     _may(person, agent)
     _refuse(request.custom_env)
     if request.version is not None and request.version != (agent.env_version or ""):
         raise _changed(agent)
-    before = current(agent)
+    before = current(agent) if KEEP in request.custom_env.values() else _unless_lost(agent)
     after = {k: before[k] if v == KEEP else v for k, v in request.custom_env.items() if v != KEEP or k in before}
     version = keys.new_id()
     try:
@@ -71,13 +74,25 @@ def replace(person: Person, agent: AgentItem, request: PutAgentEnv) -> AgentEnv:
 
 
 def current(agent: AgentItem) -> dict[str, str]:
-    """What the agent's version holds. Raises `Unavailable`."""
+    """What the agent's version holds. Raises `Unavailable`, or `Conflict` ``env_lost`` when it will never be."""
     if not agent.env_version:
         return {}
     try:
         return ports.current().secrets.read(agent.id, agent.env_version)
+    except SecretsLost as e:
+        raise Conflict(
+            f"The agent's environment cannot be read: {e}. {LOST}", code="env_lost", agent_id=agent.id
+        ) from e
     except SecretsUnavailable as e:
         raise Unavailable("The secret store did not answer; try again in a moment.") from e
+
+
+def _unless_lost(agent: AgentItem) -> dict[str, str]:
+    """As `current`, and nothing for what can never be read again."""
+    try:
+        return current(agent)
+    except Conflict:
+        return {}
 
 
 def _may(person: Person, agent: AgentItem) -> None:

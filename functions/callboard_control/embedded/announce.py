@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ stay good until they are revoked. In another terminal of this machine:
 
 
 def announcement(gateway: Gateway) -> str:
-    text = f"Callboard is up at {gateway.url} (data in {gateway.data}). Ctrl-C stops it.\n"
+    data = gateway.data.absolute()  # the commands are typed in another terminal, in whatever folder that is
+    text = f"Callboard is up at {gateway.url} (data in {data}). Ctrl-C stops it.\n"
     secret_file = gateway.bootstrap_secret_file
     if secret_file is not None:
         text += (WAY_BACK if gateway.somebody_was_here else FIRST_STEPS).format(
-            url=gateway.url, secret_file=secret_file
+            url=gateway.url, secret_file=quote(str(secret_file.absolute()))
         )
     return text
 

@@ -74,7 +74,7 @@ def _composed(folder: DataFolder) -> Gateway:
     try:
         doorbell = LocalDoorbell()
         _set_ports(folder, doorbell)
-        _forget_used_secret(folder)
+        _settle_secret(folder)
         front = Front(_functions(), ready=_ready)
         scheduler = Scheduler(_sweep(engine, front.metrics), front.metrics)
     except BaseException:
@@ -137,8 +137,9 @@ def _set_ports(folder: DataFolder, doorbell: LocalDoorbell) -> None:
     )
 
 
-def _forget_used_secret(folder: DataFolder) -> None:
-    """A login whose process died before it could."""
+def _settle_secret(folder: DataFolder) -> None:
+    """A secret that was used is gone, also when the login's process died before it could; and while nobody has logged
+    in there is one, or nobody ever could (an empty database, a first start cut short, a file tidied away)."""
     from callboard_control.identity import first_login
     from callboard_control.store import table
     from callboard_control.store.models import SystemItem
@@ -146,6 +147,8 @@ def _forget_used_secret(folder: DataFolder) -> None:
     first, secret = table.get(SystemItem, *first_login.FIRST), folder.bootstrap_secret()
     if first is not None and secret is not None and first_login.is_used(first, secret):
         folder.forget_secret()
+    if first is None and secret is None:
+        folder.write_secret()
 
 
 def _bootstrapped() -> bool:

@@ -69,7 +69,7 @@ class DataFolder:
                 self._refuse_stranger()
                 self.forget_secret()
             if self.first_start or new_secret:
-                self._write_secret()
+                self.write_secret()
             # Before SQLite does: it would take the process's umask, and its side files copy this one's mode.
             os.close(os.open(self.database, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as failure:
@@ -109,7 +109,8 @@ class DataFolder:
                 "or give another folder with --data."
             )
 
-    def _write_secret(self) -> None:
+    def write_secret(self) -> None:
+        """Make the secret of a first login. Raises `OSError`."""
         # The same secret when an earlier first start was cut short: its words may already be on somebody's screen.
         if self.bootstrap_secret():
             return

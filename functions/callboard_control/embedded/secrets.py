@@ -14,7 +14,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from callboard_control.ports.secrets import SecretsUnavailable
+from callboard_control.ports.secrets import SecretsLost, SecretsUnavailable
 from callboard_control.store import table
 from callboard_control.store.errors import ConditionFailed, StoreError
 from callboard_control.store.models import SecretItem
@@ -34,12 +34,12 @@ class LocalSecrets:
         except StoreError as e:
             raise SecretsUnavailable("the table did not answer") from e
         if item is None:
-            raise SecretsUnavailable("the version is not there")
+            raise SecretsLost("the version is not there")
         nonce, body = item.body[:NONCE_BYTES], item.body[NONCE_BYTES:]
         try:
             found: dict[str, str] = json.loads(self._cipher.decrypt(nonce, body, _bound(name, version)))
         except InvalidTag as e:
-            raise SecretsUnavailable("it was encrypted under another key file") from e
+            raise SecretsLost("it was encrypted under another key file") from e
         return found
 
     def write(self, name: str, version: str, values: dict[str, str]) -> None:

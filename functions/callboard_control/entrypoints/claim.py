@@ -11,9 +11,11 @@ from callboard_control.actor import Daemon
 from callboard_control.entrypoints._http import as_handler, daemon, daemon_of, logger, new_app
 from callboard_control.errors import ApiError
 from callboard_control.fleet import machines
-from callboard_control.ports.secrets import SecretsUnavailable
+from callboard_control.ports.secrets import SecretsLost, SecretsUnavailable
 from callboard_control.store.errors import StoreError
+from callboard_control.store.models import TaskItem
 from callboard_control.tasks import claim as claiming
+from callboard_control.tasks import finish
 from callboard_control.tasks.payload import SkillsTold, payload
 from callboard_wire.answers import ANSWER_BYTES, cost
 from callboard_wire.bodies import (
@@ -23,8 +25,10 @@ from callboard_wire.bodies import (
     ClaimedTask,
     ClaimRequest,
     ClaimResponse,
+    FailRequest,
     SingleClaimResponse,
 )
+from callboard_wire.failures import FailureReason
 
 MARGIN_S: Final = 5.0
 """Left of the function's time for one more look and the answer."""
@@ -98,6 +102,9 @@ class _Answer:
         self.skills.room = ANSWER_BYTES - self.size
         try:
             task = payload(claim, provider, self.skills)
+        except SecretsLost as e:
+            self._end(claim.task, f"The agent's secrets cannot be read: {e}. Set them again.")
+            return True
         except (StoreError, ApiError, SecretsUnavailable):
             logger.exception("payload", extra={"task_id": claim.task.id})
             return True
@@ -106,3 +113,12 @@ class _Answer:
             return False
         self.tasks.append(task)
         return self.size < ENOUGH_BYTES
+
+    def _end(self, task: TaskItem, why: str) -> None:
+        """End a task that no claim can ever hand out; a store that does not answer leaves it to its lease."""
+        ending = FailRequest(error=why, failure_reason=FailureReason.MISSING_CONFIG)
+        ending.claim_id, ending.fence = task.claim_id, int(task.fence)
+        try:
+            finish.fail(self.caller, task.id, ending)
+        except (StoreError, ApiError):
+            logger.exception("ending", extra={"task_id": task.id})

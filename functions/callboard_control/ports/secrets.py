@@ -37,6 +37,10 @@ class SecretsUnavailable(Exception):
     """The secret store did not answer, or does not hold what the table points to. Never carries a value."""
 
 
+class SecretsLost(SecretsUnavailable):
+    """What the table points to will never be read again, such as under another key file: waiting does not help."""
+
+
 class NoSecrets:
     """A place without a secret store: agents have no secrets there, and none can be given."""
 

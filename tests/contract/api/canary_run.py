@@ -16,7 +16,9 @@ from typing import Any
 from callboard_control import ports
 from callboard_control.embedded.engine.faults import Fault
 from callboard_control.embedded.secrets import LocalSecrets
+from callboard_control.ports.secrets import NoSecrets
 from callboard_control.store.models import Item
+from callboard_wire.environment import KEEP
 from tests.contract.api.matrix import ACTORS, MATRIX
 from tests.contract.api.stage import Stage
 from tests.fakes.sim_world import SECRET, Answer
@@ -199,11 +201,11 @@ def _troubles(stage: Stage, outage: Outage, do: Any, agent: str, folder: Path) -
                 assert do("aut", "PUT", path, body).status == 503
                 outage.now = None
     usual = ports.current()
-    stage.enqueue()
-    for broken in (LocalSecrets(folder / "another.key"), _Broken()):
+    for broken in (LocalSecrets(folder / "another.key"), NoSecrets(), _Broken()):
+        stage.enqueue()
         ports.use(ports.Ports(clock=usual.clock, secrets=broken))
         do("aut", "GET", f"{agent}/env")
-        do("aut", "PUT", f"{agent}/env", {"custom_env": ENV})
+        do("aut", "PUT", f"{agent}/env", {"custom_env": {**ENV, "KEPT": KEEP}})
         do("aut", "PATCH", agent, {"runtime_config": REACHED})
         do("dmn", "POST", "/api/daemon/tasks/claim", {"runtime_ids": [stage.machine.runtime_id]})
     ports.use(ports.Ports(clock=usual.clock, secrets=usual.secrets, doorbell=_Broken()))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
 
 import httpx
 import pytest
 
+from callboard_control.embedded.announce import announcement
 from callboard_control.embedded.compose import compose
 from callboard_control.embedded.folder import GatewayError
 from callboard_control.embedded.server import Running, running_gateway
@@ -39,6 +41,26 @@ def test_first_login_lasts_over_a_restart_and_its_secret_opens_nothing_more(tmp_
         assert log_in(gateway.url, secret).status_code == 409
         answer = httpx.get(f"{gateway.url}/api/me", headers={"authorization": f"Bearer {token}"}, timeout=20)
         assert MeView.model_validate(answer.json()).name == "Ann"
+
+
+def test_while_nobody_has_logged_in_there_is_always_a_way_to(tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    data.mkdir(mode=0o700)
+    (data / "callboard.db").touch(mode=0o600)  # a first start that was cut short
+    for _ in range(2):
+        with chdir(tmp_path), running_gateway(Path("my data")) as gateway:
+            assert gateway.bootstrap_secret_file
+            said = announcement(gateway)
+            secret_file = gateway.bootstrap_secret_file.absolute()
+            assert f"--bootstrap '{secret_file}'\n" in said, "a command that can be pasted in any folder"
+            secret = secret_file.read_text().strip()
+            secret_file.unlink()
+    with running_gateway(data) as gateway:
+        assert gateway.bootstrap_secret_file
+        assert log_in(gateway.url, secret).status_code == 403
+        log_in(gateway.url, gateway.bootstrap_secret_file.read_text().strip()).raise_for_status()
+    with running_gateway(data) as gateway:
+        assert gateway.bootstrap_secret_file is None
 
 
 def test_every_declared_route_reaches_its_function(tmp_path: Path) -> None:

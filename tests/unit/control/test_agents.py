@@ -252,21 +252,6 @@ def test_custom_env_outside_its_endpoint_is_refused(world: World, machine: Machi
     assert world.call("POST", "/api/agents", {"name": "n", "custom_env": {"A": "1"}}).error == "use_env_endpoint"
 
 
-def test_a_secret_store_that_lost_its_key_leaves_the_task_to_its_lease_and_the_rest_is_served(
-    world: World, machine: Machine, clock: Clock, tmp_path: Path
-) -> None:
-    from callboard_control import ports
-
-    world.ok("PUT", f"{agent_path(world)}/env", {"custom_env": {"A": "1"}})
-    world.agent("bob", machine)
-    broken, fine = world.enqueue("ada"), world.enqueue("bob")
-    ports.use(ports.Ports(clock=world.clock, secrets=LocalSecrets(tmp_path / "another.key")))
-    assert [t.id for t in machine.claim(2)] == [fine["id"]]
-    clock.forward(46)
-    world.tick()
-    assert world.task(broken["id"])["status"] == "queued"
-
-
 def test_the_key_file_is_readable_by_its_owner_alone(world: World, tmp_path: Path) -> None:
     assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from callboard_control import ports
 from callboard_control.embedded.engine.faults import Fault
+from callboard_control.embedded.secrets import LocalSecrets
 from callboard_control.ports.secrets import SecretsUnavailable
 from tests.fakes.meanwhile import Meanwhile
 from tests.fakes.sim_world import Clock, Machine, World
@@ -137,6 +140,30 @@ def test_minutes_without_a_secret_store_end_no_task(clock: Clock) -> None:
     world.tick()
     [held] = machine.claim()
     assert held.payload["agent"]["custom_env"] == {"KEY": "v"}
+    world.close()
+
+
+def test_secrets_that_are_lost_end_the_task_and_can_be_given_again(clock: Clock, tmp_path: Path) -> None:
+    """The database was brought back from a copy and the key file beside it was not."""
+    world = World(clock=clock, secrets=LocalSecrets(tmp_path / "key"))
+    machine = world.machine()
+    env = f"/api/agents/{world.agent('ada', machine)['id']}/env"
+    world.ok("PUT", env, {"custom_env": {"KEY": "v"}})
+    world.agent("bob", machine)
+    lost, behind = world.enqueue("ada"), world.enqueue("bob")
+    usual = ports.current()
+    ports.use(ports.Ports(clock=usual.clock, secrets=LocalSecrets(tmp_path / "another"), doorbell=usual.doorbell))
+    assert [held.id for held in machine.claim(2)] == [behind["id"]]
+    ended = world.task(lost["id"])
+    assert (ended["status"], ended["failure_reason"]) == ("failed", "agent_error.missing_config")
+    assert "another key file" in ended["error"]
+    assert world.call("GET", env).error == "env_lost"
+    assert world.call("PUT", env, {"custom_env": {"KEY": "****", "NEW": "n"}}).error == "env_lost"
+    assert world.ok("GET", env, query={"masked": "true"})["custom_env"] == {}
+    world.ok("PUT", env, {"custom_env": {"NEW": "n"}})
+    again = world.enqueue("ada")
+    [held] = machine.claim()
+    assert (held.id, held.payload["agent"]["custom_env"]) == (again["id"], {"NEW": "n"})
     world.close()
 
 
