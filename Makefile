@@ -57,10 +57,11 @@ simulate: .venv/.dev ## the storm: seeded worlds with everything going wrong (SE
 real-cli: .venv/.dev ## drive the real coding-agent CLIs against a model server on loopback
 	$(PYTEST) -m real_cli --timeout 900 tests/system $(ARGS)
 
-WINDOWS_TESTS := $(addprefix tests/,unit/adapters/test_windows_programs.py contract/adapters/test_conformance.py \
+WINDOWS_TESTS := $(addprefix tests/,unit/adapters/test_windows_programs.py \
+  $(addprefix contract/adapters/test_,conformance.py own_streams_conformance.py codex.py) \
   $(addprefix integration/adapters/test_,windows.py driver.py bad_processes.py))
 windows: .venv/.dev ## what starts, reads and ends agents, on a Python for Windows under Wine
-	infra/wine.sh $(WINDOWS_TESTS) $(ARGS)
+	infra/wine.sh --timeout 180 $(WINDOWS_TESTS) $(ARGS)
 
 lock: .venv/.dev ## rewrite requirements/*.txt (UPGRADE=1 for newer versions)
 	infra/lock.sh
