@@ -1,8 +1,10 @@
 """Pi (`pi -p --mode json`, prompt by stdin).
 
-Verified on 0.73.1; the recordings under `tests/fixtures/transcripts/pi` are its own output. The session id is pi's own
-(first line of the stream); a resume may also name a session file, as other products do. Pi begins a new session
-without a word when a file is missing, so the file is looked for first. It exits 0 after every provider error.
+Verified on 0.73.1, whose own output the recordings under `tests/fixtures/transcripts/pi` are, on 0.52.6 and 0.63.1
+(which count reasoning twice, in `output`), and on 1.6.0 of `@earendil-works/pi-coding-agent`, its name since. The
+session id is pi's own (first line of the stream); a resume may also name a session file, as other products do. Pi
+begins a new session without a word when a file is missing, so the file is looked for first. It exits 0 after every
+provider error.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ _QUIET = frozenset(
         "queue_update",
         "session_info_changed",
         "thinking_level_changed",
+        "entry_appended",
+        "summarization_retry_attempt_start",
+        "summarization_retry_finished",
     }
 )
 _QUIET_PARTS = frozenset(
@@ -67,9 +70,11 @@ class PiStream:
             "turn_start": self._turn_start,
             "turn_end": self._turn_end,
             "agent_end": self._agent_end,
+            "agent_settled": self._agent_settled,
             "session": self._session,
             "auto_retry_start": self._retry_start,
             "auto_retry_end": self._retry_end,
+            "summarization_retry_scheduled": self._retry_start,
             "compaction_start": self._compaction,
             "compaction_end": self._compaction_end,
             "auto_compaction_start": self._compaction,
@@ -142,10 +147,13 @@ class PiStream:
     def _message_end(self, event: dict[str, Any]) -> Sequence[Output]:
         """The whole message: what its deltas did not tell (renamed, or lost) is told now."""
         message = event["message"]
-        if message.get("role") != "assistant" or message == self._last:
+        if message == self._last:
             return _ALIVE
         self._last = message
         outputs: list[Output] = []
+        if message.get("role") != "assistant":
+            self._add(message.get("usage"), message.get("model"), outputs)  # of a tool that asked a model itself
+            return outputs or _ALIVE
         rest = self._marks.flush()
         if rest:
             outputs.append(Message(MessageType.TEXT, rest))
@@ -193,6 +201,11 @@ class PiStream:
         # After a failed turn a retry or a compaction may follow at once; without one the process exits by itself.
         return _ALIVE if self.turn_error or event.get("willRetry") else [TurnEnded()]
 
+    def _agent_settled(self, event: dict[str, Any]) -> Sequence[Output]:
+        """From 1.x on: nothing follows by itself, whatever came after `agent_end`."""
+        self.ended = True
+        return [TurnEnded()]
+
     def _tool_start(self, event: dict[str, Any]) -> Sequence[Output]:
         given = event.get("args")
         use = Message(
@@ -235,10 +248,14 @@ class PiStream:
     def _compaction_end(self, event: dict[str, Any]) -> Sequence[Output]:
         if event.get("errorMessage"):
             return [Message(MessageType.LOG, f"no room could be made: {event['errorMessage']}", level="warn")]
+        outputs: list[Output] = []
+        result = event.get("result")
+        if isinstance(result, dict):
+            self._add(result.get("usage"), None, outputs)
         if self.turn_error or event.get("willRetry"):
-            return _ALIVE
+            return outputs or _ALIVE
         self.ended = True
-        return [TurnEnded()]
+        return [*outputs, TurnEnded()]
 
     def _error(self, event: dict[str, Any]) -> Sequence[Output]:
         said = event.get("message") or event.get("error") or "an error without a text"
@@ -255,17 +272,21 @@ class PiStream:
 
     def _count(self, message: dict[str, Any], outputs: list[Output]) -> None:
         """The tokens of one turn, said in `message_end` and again in `turn_end` and `agent_end`."""
-        used = message.get("usage")
-        if self._counted or not isinstance(used, dict):
+        if not self._counted and isinstance(message.get("usage"), dict):
+            self._counted = True
+            self._add(message["usage"], message.get("model"), outputs)
+
+    def _add(self, used: Any, model: Any, outputs: list[Output]) -> None:
+        """Add one call's tokens to the run's, where there are any."""
+        if not isinstance(used, dict):
             return
-        self._counted = True
         cost = used.get("cost")
         total = cost.get("total") if isinstance(cost, dict) else None
         priced = isinstance(total, int | float) and 0 < total < 1e6
         before = dict(self.usage)
         add_usage(
             self.usage,
-            str(message.get("model") or self.model),
+            str(model or self.model),
             TokenUsage(
                 count(used.get("input")),
                 count(used.get("output")),

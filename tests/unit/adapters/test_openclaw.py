@@ -113,6 +113,7 @@ def test_several_payloads_are_paragraphs_unless_they_bring_their_own_space():
         ("The provider returned a billing error", "QUOTA"),
         ("LLM request timed out.", "NETWORK"),
         ("HTTP 500: something broke", "SERVER_ERROR"),
+        ("LLM request failed: provider rejected the request schema or tool payload.", "API_INVALID_REQUEST"),
         ("something else", "UNKNOWN"),
     ],
 )
