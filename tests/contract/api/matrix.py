@@ -100,7 +100,7 @@ nob bad  own adm mch aut mem  agt ag2 dmn dm2  ow* me* ag* dm*
 401 401  200 200 403 403 403  403 403 403 403  404 404 403 403  DELETE /api/workspaces/{workspace_id}/runtime-profiles/{profile_id}
 401 401  200 200 200 200 200  403 403 200 200  404 404 403 404  GET /api/daemon/workspaces/{workspace_id}/runtime-profiles
 
-401 401  200 200 200 403 403  403 403 200 403  200 403 403 200  POST /api/daemon/register
+401 401  403 403 200 403 403  403 403 200 403  200 403 403 200  POST /api/daemon/register
 401 401  403 403 200 403 403  403 403 200 200  404 404 403 200  POST /api/daemon/heartbeat
 401 401  403 403 200 403 403  403 403 200 200  404 404 403 200  POST /api/daemon/deregister
 401 401  403 403 200 403 403  403 403 200 403  200 403 403 200  POST /api/daemon/tasks/claim
