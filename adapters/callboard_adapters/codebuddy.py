@@ -95,15 +95,22 @@ class _Reader(StreamJson):
     def __init__(self) -> None:
         super().__init__()
         self._handlers["file-history-snapshot"] = self._handlers["keep_alive"]
+        self._told: set[int] = set()  # hashes of the texts of the run's own messages
 
     def on_result(self, event: dict[str, Any]) -> Sequence[Output]:
         """After a thought the text's own event may be missing: the result is then the first to tell it."""
         said = event.get("result")
-        if event.get("is_error") or not isinstance(said, str) or said.strip() in self.answer or self.repeats(said):
-            return super().on_result(event)
-        if self.answer.strip() and self.answer.strip() in said:
+        if event.get("is_error") or not isinstance(said, str) or self._was_told(said.strip()):
             return super().on_result(event)
         return [Message(MessageType.TEXT, said), *super().on_result(event)]
+
+    def _was_told(self, said: str) -> bool:
+        answer = self.answer.strip()
+        return said in answer or bool(answer and answer in said) or hash(said) in self._told
+
+    def _note_answer(self, text: str, message_id: str) -> None:
+        self._told.add(hash(text.strip()))
+        super()._note_answer(text, message_id)
 
     def repeats(self, said: str) -> bool:
         """Whether a result only says again what came before the last tool call, after which nothing was said."""
@@ -221,7 +228,12 @@ class CodebuddyAdapter(StreamJsonAdapter):
         found = super().classified(error, exit, status, code)
         if status == 429 and failures.from_wording(error) is FailureReason.QUOTA:
             return replace(found, reason=FailureReason.QUOTA)  # an empty account and a busy minute are both a 429
-        dropped = code == "network" or (code or "").upper() in ("ECONNRESET", "ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND")
+        # Node.js says "aborted" of an answer that broke off; 2.117 says no more than that.
+        dropped = (
+            error == "aborted"
+            or code == "network"
+            or (code or "").upper() in ("ECONNRESET", "ECONNREFUSED", "ETIMEDOUT", "ENOTFOUND")
+        )
         if dropped and found.reason in (FailureReason.UNKNOWN, FailureReason.SERVER_ERROR):
             return replace(found, reason=FailureReason.NETWORK)  # "502 connection refused": nobody answered at all
         return found

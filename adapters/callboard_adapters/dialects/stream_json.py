@@ -207,6 +207,7 @@ class StreamJson:
     def _tool_result(self, block: dict[str, Any], parent: str) -> list[Output]:
         content = block.get("content")
         call_id = flatten(block.get("tool_use_id"))
+        parent = "" if parent == call_id else parent  # codebuddy 2.117: a result is no part of its own call
         if type(content) is not str and launched_async(content):
             self.background.launched(call_id)
         result = Message(

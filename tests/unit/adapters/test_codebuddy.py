@@ -115,6 +115,18 @@ def test_an_answer_that_was_told_is_not_told_again(repeated):
     assert speaking().event(INIT, said("Hello"), result(repeated)).text() == "Hello"
 
 
+def test_a_result_that_repeats_an_earlier_text_tells_nothing_new():
+    """After a filtered answer 2.117 adds a sentence of its own; the result is the answer before it."""
+    run = speaking().event(INIT, said("I will not", id="a"), said("This topic is outside my scope.", id="b"))
+    assert run.event(result("I will not")).text() == "I will notThis topic is outside my scope."
+
+
+def test_a_tools_result_is_no_part_of_its_own_call():
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    run = speaking().event(INIT, {"type": "user", "message": {"content": [block]}, "parent_tool_use_id": "t"})
+    assert [(m.call_id, m.parent_call_id) for m in run.of(MessageType.TOOL_RESULT)] == [("t", "")]
+
+
 def test_an_interrupt_is_reported_as_a_success_and_is_none():
     run = speaking().event(INIT, said("Interrupted by user", BY_ITSELF), result(terminal_reason="aborted_streaming"))
     outcome = run.finish()
@@ -138,6 +150,7 @@ def test_exit_0_without_a_result_completes_nothing():
         (failed("exceeded your current quota", status=429, category="quota"), FailureReason.QUOTA, 429),
         (failed("busy", status=529, category="model_service"), FailureReason.RATE_LIMIT, 529),
         (failed("aborted", code="ECONNRESET"), FailureReason.NETWORK, None),
+        (failed("aborted"), FailureReason.NETWORK, None),
         (failed("502 网络连接失败", status=502, category="network"), FailureReason.NETWORK, 502),
         (failed("502 bad gateway", status=502, category="model_service"), FailureReason.SERVER_ERROR, 502),
         (failed("网络连接失败", category="network"), FailureReason.NETWORK, None),
