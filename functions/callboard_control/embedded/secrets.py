@@ -52,10 +52,6 @@ class LocalSecrets:
         except StoreError as e:
             raise SecretsUnavailable("the table did not answer") from e
 
-    def forget(self, name: str) -> None:
-        for item in table.every(SecretItem, f"SC#{name}", page=50, consistent=True):
-            table.delete(SecretItem(item.pk, item.sk))
-
 
 def _bound(name: str, version: str) -> bytes:
     return f"{name}\x1f{version}".encode()

@@ -28,10 +28,6 @@ class Secrets(Protocol):
         """Keep `values` as `version`. Writing the same version again changes nothing. Raises `SecretsUnavailable`."""
         ...
 
-    def forget(self, name: str) -> None:
-        """Remove every version of a secret."""
-        ...
-
 
 class SecretsUnavailable(Exception):
     """The secret store did not answer, or does not hold what the table points to. Never carries a value."""
@@ -49,6 +45,3 @@ class NoSecrets:
 
     def write(self, name: str, version: str, values: dict[str, str]) -> None:
         raise SecretsUnavailable("there is no secret store here")
-
-    def forget(self, name: str) -> None:
-        pass

@@ -47,15 +47,6 @@ class SecretsManager:
         except (BotoCoreError, ClientError) as e:
             raise SecretsUnavailable(_code(e)) from e
 
-    def forget(self, name: str) -> None:
-        try:
-            self._secrets().delete_secret(SecretId=self._prefix + name, RecoveryWindowInDays=7)
-        except self._secrets().exceptions.ResourceNotFoundException:
-            pass  # it never had one
-        except (BotoCoreError, ClientError) as e:
-            raise SecretsUnavailable(_code(e)) from e
-        self._cached.cache_clear()
-
     def _fetch(self, name: str, version: str) -> dict[str, str]:
         try:
             answer = self._secrets().get_secret_value(SecretId=self._prefix + name, VersionId=version)

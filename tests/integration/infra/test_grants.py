@@ -100,9 +100,6 @@ class Remembered:
     def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
         self._kept[agent_id, version] = values
 
-    def forget(self, agent_id: str) -> None:
-        self._kept = {key: values for key, values in self._kept.items() if key[0] != agent_id}
-
 
 SECRETS = Remembered()
 

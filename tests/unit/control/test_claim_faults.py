@@ -116,8 +116,6 @@ class Vault:
     def write(self, agent_id: str, version: str, values: dict[str, str]) -> None:
         self.kept[version] = values
 
-    def forget(self, agent_id: str) -> None: ...
-
 
 def test_minutes_without_a_secret_store_end_no_task(clock: Clock) -> None:
     vault = Vault()

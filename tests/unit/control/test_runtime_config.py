@@ -52,9 +52,6 @@ class WriteOnly:
     def read(self, name: str, version: str) -> dict[str, str]:
         raise AssertionError("it may not read")
 
-    def forget(self, name: str) -> None:
-        raise AssertionError("it may not delete")
-
 
 # ── the token ────────────────────────────────────────────────────────────────
 
