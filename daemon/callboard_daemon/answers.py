@@ -48,7 +48,7 @@ def client_options(server_url: str, timeout: float) -> dict[str, Any]:
     parts = urlsplit(server_url)
     return {
         "base_url": server_url,
-        "timeout": httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+        "timeout": httpx.Timeout(timeout or None, connect=min(timeout or 10.0, 10.0)),  # 0 is no limit, as everywhere
         "trust_env": parts.hostname not in _LOOPBACK,
         "verify": parts.scheme == "https",
     }

@@ -138,7 +138,7 @@ class Control:
                 path,
                 content=body.model_dump_json(exclude_none=True) if body is not None else None,
                 headers=sent | ({"Content-Type": "application/json"} if body is not None else {}),
-                timeout=timeout if timeout is not None else self._timeout,
+                timeout=timeout if timeout is not None else self._timeout or None,
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise error_from_exception(error, self.server_url) from error

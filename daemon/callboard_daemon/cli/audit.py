@@ -12,6 +12,7 @@ import click
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.limited import first, limit_option
 from callboard_daemon.cli.output import one_line, print_json, print_table, working
+from callboard_daemon.cli.typed import NAMED
 from callboard_daemon.durations import parse_duration
 from callboard_wire.api import AuditEntry
 
@@ -40,9 +41,11 @@ def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> dat
 def _filters(command: F) -> F:
     for option in reversed(
         (
-            click.option("--action", metavar="WORD", help="Only these deeds, such as agent_env_revealed."),
-            click.option("--actor", metavar="WHO", help="Only this one's, such as member:<id>."),
-            click.option("--thing", metavar="THING", help="Only to this, such as agent:<id>; agent: for all agents."),
+            click.option("--action", type=NAMED, metavar="WORD", help="Only these deeds, such as agent_env_revealed."),
+            click.option("--actor", type=NAMED, metavar="WHO", help="Only this one's, such as member:<id>."),
+            click.option(
+                "--thing", type=NAMED, metavar="THING", help="Only to this, such as agent:<id>; agent: for all agents."
+            ),
             click.option("--since", callback=_moment, metavar="WHEN", help="From then on: 24h, 2026-11-30, a time."),
             click.option("--until", callback=_moment, metavar="WHEN", help="Before then."),
         )

@@ -11,6 +11,7 @@ from callboard_daemon.cli import ways_in
 from callboard_daemon.cli.api import Api
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import note, one_line, print_fields, print_json, working
+from callboard_daemon.cli.typed import NAMED
 from callboard_daemon.credentials import Credentials, read_credentials, write_credentials
 from callboard_daemon.errors import SettingError, StateError
 from callboard_daemon.settings import server_url
@@ -18,11 +19,14 @@ from callboard_wire.api import MeView
 
 
 @click.command()
-@click.option("--server", "server", metavar="URL", help="Address of the control plane.")
+@click.option("--server", "server", type=NAMED, metavar="URL", help="Address of the control plane.")
 @click.option("--token", "paste", is_flag=True, help="Paste a token; it is asked for and not shown.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from stdin.")
 @click.option(
-    "--invitation", metavar="CODE", help="Join as somebody new by an invitation's code (- reads it from stdin)."
+    "--invitation",
+    type=NAMED,
+    metavar="CODE",
+    help="Join as somebody new by an invitation's code (- reads it from stdin).",
 )
 @click.option(
     "--bootstrap",
@@ -32,8 +36,8 @@ from callboard_wire.api import MeView
 )
 @click.option("--name", default="me", show_default=True, help="With --bootstrap or --invitation: what you are called.")
 @click.option("--workspace", default="home", show_default=True, help="With --bootstrap: the workspace's name.")
-@click.option("--approve", metavar="CODE", help="Let the machine that shows CODE in as you.")
-@click.option("--deny", metavar="CODE", help="Turn the machine that shows CODE away.")
+@click.option("--approve", type=NAMED, metavar="CODE", help="Let the machine that shows CODE in as you.")
+@click.option("--deny", type=NAMED, metavar="CODE", help="Turn the machine that shows CODE away.")
 @click.option("--yes", is_flag=True, help="With --approve: do not ask once more.")
 @output_option
 @pass_cli

@@ -8,11 +8,12 @@ import click
 
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
 from callboard_daemon.cli.output import ago, one_line, print_json, print_table, working
+from callboard_daemon.cli.typed import NAMED
 
 
 @click.command()
-@click.option("--runtime", metavar="ID", help="Only this runtime's.")
-@click.option("--agent", metavar="NAME|ID", help="Only this agent's.")
+@click.option("--runtime", type=NAMED, metavar="ID", help="Only this runtime's.")
+@click.option("--agent", type=NAMED, metavar="NAME|ID", help="Only this agent's.")
 @output_option
 @pass_cli
 def queue(cli: Cli, runtime: str | None, agent: str | None) -> None:

@@ -9,6 +9,7 @@ from callboard_daemon.cli.follow import follow, print_message, printable, usage_
 from callboard_daemon.cli.limited import first, limit_option
 from callboard_daemon.cli.output import ago, console, note, one_line, print_fields, print_json, print_table, working
 from callboard_daemon.cli.run import show_end
+from callboard_daemon.cli.typed import NAMED
 from callboard_daemon.errors import Refused
 from callboard_wire.api import TaskView
 from callboard_wire.states import TaskStatus
@@ -21,7 +22,7 @@ def task() -> None:
 
 @task.command("list")
 @click.option("--status", type=click.Choice([s.value for s in TaskStatus]), help="Only tasks in this state.")
-@click.option("--agent", metavar="NAME|ID", help="Only this agent's.")
+@click.option("--agent", type=NAMED, metavar="NAME|ID", help="Only this agent's.")
 @limit_option(30)
 @output_option
 @pass_cli

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from pydantic import ValidationError
@@ -19,6 +19,18 @@ def body_from(kind: type[B], **given: Any) -> B:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False, include_context=False)
         raise click.UsageError("; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)) from None
+
+
+class Named(click.types.StringParamType):
+    """A text that names something. Empty it is an unset variable, and must not mean everything, or another way."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+NAMED: Final = Named()
 
 
 def text_of(raw: bytes, name: str) -> str:

@@ -60,6 +60,20 @@ def test_the_command_that_is_shown_to_be_tried_can_be_pasted(ann: Shell, waiting
     assert """--agent='it'"'"'s a & c'""" in ann.ok("agent", "create", "it's a & c").err
 
 
+UNSET = [
+    ("task", "list", "--agent"),
+    ("queue", "--agent"),
+    ("queue", "--runtime"),
+    ("audit", "list", "--actor"),
+    ("audit", "export", "--thing"),
+    ("login", "--approve"),
+    ("login", "--deny"),
+    ("login", "--invitation"),
+    ("login", "--server"),
+]
+"""`--agent "$UNSET"` is not everybody's, and a code that is not there begins no login."""
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -69,6 +83,7 @@ def test_the_command_that_is_shown_to_be_tried_can_be_pasted(ann: Shell, waiting
         (("queue", "--runtime", "nobody"), 4, "no runtime"),
         (("run", "x", "--agent", "scout", "--idempotency-key", ""), 5, "idempotency_key"),
         (("run", "x", "--agent", "scout", "--at", "9999-12-31T23:59:59"), 5, "fire_at"),
+        *(((*command, ""), 5, "it is empty") for command in UNSET),
         (("invite", "accept", "nothing"), 4, "lets nobody in"),
         (("model-profile", "delete", "nothing"), 4, "no model profile"),
     ],

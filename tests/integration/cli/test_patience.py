@@ -60,6 +60,14 @@ def test_a_command_waits_as_long_as_the_server_asks_and_says_so(ann: Shell) -> N
     assert "Trying again in 6 s" in done.err
 
 
+def test_no_limit_of_a_request_is_no_limit_and_not_no_time(ann: Shell) -> None:
+    with busy(0) as (server, _):
+        (ann.home / "config").mkdir(exist_ok=True)
+        (ann.home / "config" / "config.toml").write_text("http_timeout = 0\n")
+        done = ann.run("login", "--server", server, "--token-stdin", stdin="mul_x_" + "0" * 40)
+    assert done.code == 0, done
+
+
 def test_a_command_that_would_wait_too_long_ends_at_once(ann: Shell) -> None:
     with busy(3600) as (server, calls):
         done = ann.run("login", "--server", server, "--token-stdin", stdin="mul_x_" + "0" * 40)
