@@ -24,10 +24,13 @@ def main() -> int:
     options.add_argument("--workspace", default="home", help="the first workspace's name")
     options.add_argument("--back-in", action="store_true", help="let the first person in once more")
     chosen = options.parse_args()
-    [stack] = boto3.client("cloudformation").describe_stacks(StackName=chosen.stack)["Stacks"]
+    stacks = boto3.client("cloudformation")
+    [stack] = stacks.describe_stacks(StackName=chosen.stack)["Stacks"]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
-    # Before the import: the store's models read it once.
+    # Before the import: the store's models read these once. In Lambda the region is a variable; here it may be in a
+    # profile, and the table is where the stack was found.
     os.environ["CALLBOARD_TABLE"] = outputs["TableName"]
+    os.environ["AWS_REGION"] = stacks.meta.region_name
     print(f"stack {chosen.stack}: {outputs['ApiUrl']}", file=sys.stderr)
     return make(chosen.name, chosen.workspace, back_in=chosen.back_in)
 
