@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 import click
 
@@ -74,6 +75,7 @@ def root(ctx: click.Context, profile: str | None, server: str | None, output: st
 
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with one of `EXIT_CODES`."""
+    _open_what_is_closed()
     try:
         # Not `standalone_mode`: click would end usage errors with 2, which is the network's code here.
         result: Any = root.main(args=args, prog_name="callboard", standalone_mode=False)
@@ -90,11 +92,26 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = 130
     except BrokenPipeError:
         # The reader has gone (`callboard task list | head`); Python would complain once more while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _throw_away(sys.stdout)
         code = 1
     except Exception as error:  # noqa: BLE001  (the border to the person: whatever it is becomes a sentence and a code)
         code = _explain(error)
     sys.exit(code)
+
+
+_FULL: Final = (errno.ENOSPC, errno.EFBIG, errno.EIO)
+
+
+def _open_what_is_closed() -> None:
+    """A script may have closed our streams (`>&-`); Python has None for them then, which nothing can write to."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def _throw_away(stream: TextIO) -> None:
+    """What is still to be written goes nowhere: Python would fail at it once more while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _explain(error: Exception) -> int:
@@ -108,6 +125,10 @@ def _explain(error: Exception) -> int:
         if debug:
             _traceback(error)
         return int(error.exit_code)
+    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        click.secho(f"Error: the output cannot be written: {error.strerror}", fg="red", err=True)
+        _throw_away(sys.stdout)
+        return 1
     _traceback(error)
     click.secho("This is a bug in callboard; please report the lines above.", fg="red", err=True)
     return 1

@@ -28,9 +28,14 @@ REST_BYTES: Final = 500_000
 T = TaskItem
 
 
+_LAST_MS: Final = 253_402_300_799_000
+"""The last second of the year 9999."""
+
+
 def at(ms: Any) -> Any:
-    """A stored time as a datetime in UTC; None stays None."""
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms is not None else None
+    """A stored time as a datetime in UTC; None stays None. A `fire_at` from before it had a bound may be later than any
+    datetime, and one such task must not break the list it is in."""
+    return datetime.fromtimestamp(min(ms, _LAST_MS) / 1000, UTC) if ms is not None else None
 
 
 def status_of(item: TaskItem) -> TaskStatus:

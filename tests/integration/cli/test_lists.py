@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -93,3 +97,15 @@ def test_what_cannot_be_meant_is_said(ann: Shell, command: tuple[str, ...], code
     assert (done.code, done.out) == (code, "")
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("command", [["task", "list"], ["task", "list", "--output", "json"], ["version"]], ids=str)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_an_output_that_cannot_be_written_is_an_error_and_no_bug(ann: Shell, command: list[str]) -> None:
+    line = shlex.join([sys.executable, "-P", "-m", "callboard_daemon", *command])
+    for to, code in ((">/dev/full", 1), (">&-", 0), ("<&- >/dev/null", 0), (">/dev/null 2>&-", 0)):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{line} {to}"], env=ann.env(), capture_output=True, text=True, timeout=50
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), (to, done.stderr)
+        assert ("cannot be written" in done.stderr) == (code == 1)
