@@ -100,6 +100,7 @@ def test_what_cannot_be_meant_is_said(ann: Shell, command: tuple[str, ...], code
 
 
 @pytest.mark.parametrize("command", [["task", "list"], ["task", "list", "--output", "json"], ["version"]], ids=str)
+@pytest.mark.usefixtures("waiting")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 def test_an_output_that_cannot_be_written_is_an_error_and_no_bug(ann: Shell, command: list[str]) -> None:
     line = shlex.join([sys.executable, "-P", "-m", "callboard_daemon", *command])
