@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -20,6 +21,7 @@ from callboard_wire.bodies import (
 )
 
 WRITE_LIVENESS_EVERY_MS = 15_000
+REASON_BYTES: Final = 4096
 TRIES: Final = 5
 D, R = DaemonItem, RuntimeItem
 
@@ -28,11 +30,18 @@ def set_offline(workspace_id: str, runtime_id: str, reason: dict[str, Any]) -> N
     """The runtime's own item says since when it is offline, and why where a reason is given."""
     actions = [R.offline.set(R.offline | ports.now_ms())]
     if reason:
-        actions.append(R.offline_reason.set(reason))
+        actions.append(R.offline_reason.set(kept_reason(reason)))
     try:
         table.update(R(keys.workspace(workspace_id), f"RT#{runtime_id}"), actions, R.pk.exists())
     except ConditionFailed:
         pass  # deleted meanwhile: it is offline enough
+
+
+def kept_reason(reason: Mapping[str, Any]) -> dict[str, Any]:
+    """What a machine says of why a runtime is offline, as it is kept: lists show a hundred of them at a time."""
+    if len(json.dumps(reason)) <= REASON_BYTES:
+        return dict(reason)
+    return {name: str(reason[name])[:500] for name in ("code", "detail") if name in reason}
 
 
 # ── liveness ─────────────────────────────────────────────────────────────────

@@ -23,6 +23,8 @@ from callboard_wire.bodies import RegisteredRuntime, RegisterRequest, RegisterRe
 D, R, P = DaemonItem, RuntimeItem, ProfileItem
 TRIES: Final = 5
 REASON_BYTES: Final = 500
+MAX_RUNTIMES: Final = 200
+"""Of a machine. They lie in its one item, which every call of its daemon reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def register(actor: Actor, request: RegisterRequest) -> RegisterResponse:
     go offline; those of profiles stay as they are until they are offered or named as failed.
 
     Raises `Forbidden` for a machine that is another member's (one whose owner has left goes over to an owner or admin
-    of the workspace who registers it); `InvalidRequest` when nothing is offered, or
+    of the workspace who registers it); `InvalidRequest` when nothing is offered, ``too_many_runtimes``, or
     ``runtime_profile_not_found``; `Conflict` ``runtime_profile_disabled``.
     """
     if not request.runtimes and not request.failed_profiles:
@@ -142,6 +144,12 @@ def _offered(found: DaemonItem | None, offers: dict[str, RuntimeOffer]) -> dict[
             known[runtime_id]["profile"] = offer.profile_id
         if offer.status != "online":
             known[runtime_id]["offline"] = True
+    if len(known) > MAX_RUNTIMES:
+        raise InvalidRequest(
+            f"A machine has {MAX_RUNTIMES} runtimes at most, those that are offline included: delete some first.",
+            code="too_many_runtimes",
+            limit=MAX_RUNTIMES,
+        )
     return known
 
 
@@ -237,7 +245,7 @@ def _daemon_actions(machine: _Machine, request: RegisterRequest, known: dict[str
 
 
 def _save_runtime(runtime_id: str, machine: _Machine, offer: RuntimeOffer) -> None:
-    now = ports.now_ms()
+    now, reason = ports.now_ms(), machines.kept_reason(offer.offline_reason or {})
     actions = [
         R.id.set(runtime_id),
         R.workspace_id.set(machine.workspace_id),
@@ -248,7 +256,7 @@ def _save_runtime(runtime_id: str, machine: _Machine, offer: RuntimeOffer) -> No
         R.created.set(R.created | now),
         R.closing.remove(),
         R.offline.set(now) if offer.status != "online" else R.offline.remove(),
-        R.offline_reason.set(offer.offline_reason) if offer.offline_reason else R.offline_reason.remove(),
+        R.offline_reason.set(reason) if reason else R.offline_reason.remove(),
     ]
     if machine.owner_id:
         actions.append(R.owner_id.set(R.owner_id | machine.owner_id))

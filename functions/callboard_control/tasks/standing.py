@@ -61,7 +61,7 @@ class Standing:
         """Whether somebody has taken the runtime out of use; a claim may be held while they do."""
         runtime = self.runtime(runtime_id)
         reason = runtime.offline_reason if runtime is not None and runtime.offline is not None else None
-        return (reason or {}).get("code") in WITHDRAWN
+        return str((reason or {}).get("code")) in WITHDRAWN  # a machine's own may be anything
 
     def of(self, task: TaskItem) -> AgentItem | Refusal:
         """The agent that `task` runs as, or why it can never run for this machine."""

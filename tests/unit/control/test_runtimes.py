@@ -93,4 +93,38 @@ def test_the_queue_shows_what_waits_on_every_runtime(world: World) -> None:
     last = max(ids)
     world.ok("POST", "/api/agents", {"name": "ada", "runtime_id": last})
     task = world.enqueue()["id"]
-    assert [row["task_id"] for row in world.ok("GET", "/api/queue")["items"]] == [task]
+    page = world.ok("GET", "/api/queue")
+    found = page["items"]
+    while cursor := page["next_cursor"]:
+        page = world.ok("GET", "/api/queue", query={"cursor": cursor})
+        found += page["items"]
+    assert [row["task_id"] for row in found] == [task]
+
+
+def test_what_a_machine_says_at_length_of_being_offline_is_kept_short(world: World, machine: Machine) -> None:
+    path = f"/api/runtimes/{machine.runtime_id}"
+    short = {"code": "not_executable", "repair": {"command": "npm i"}}
+    long = {"code": ["x"], "detail": "d" * 300_000, "more": "m" * 300_000}
+    for reason in (short, long):
+        body = {"runtime_ids": [machine.runtime_id], "offline_reasons": {machine.runtime_id: reason}}
+        assert machine.call("POST", "/api/daemon/deregister", body).status == 200
+        shown = world.ok("GET", path)["offline_reason"]
+        assert (
+            shown == reason
+            if reason is short
+            else {name: len(text) for name, text in shown.items()}
+            == {
+                "code": 5,
+                "detail": 500,
+            }
+        )
+    offer = {"name": "echo", "type": "echo", "status": "offline", "offline_reason": long}
+    assert machine.call("POST", "/api/daemon/register", {"daemon_id": "laptop", "runtimes": [offer]}).status == 200
+    assert len(str(world.ok("GET", path)["offline_reason"])) < 1000
+
+
+def test_a_machine_has_no_more_runtimes_than_its_item_holds(world: World) -> None:
+    for n in range(3):
+        offers = [{"name": "x", "type": f"kind-{n}-{m}"} for m in range(100)]
+        answer = world.call("POST", "/api/daemon/register", {"daemon_id": "many", "runtimes": offers})
+        assert (answer.status, answer.error) == ((200, "") if n < 2 else (400, "too_many_runtimes"))
