@@ -17,18 +17,19 @@ it differs from claude:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from callboard_adapters import failures
-from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext
+from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext, Timer
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
-from callboard_adapters.dialects.json_values import count, flatten, uncached_usage
+from callboard_adapters.dialects.json_values import count, flatten, uncached_usage, word
 from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.dialects.stream_json_input import user_message
-from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
+from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 
@@ -85,8 +86,11 @@ _LEVELS = ("minimal", "low", "medium", "high", "xhigh", "max")
 # They wait for a person whatever the permission mode is, and plan mode cannot be left without one. One argument a
 # tool: a comma-joined list matches nothing.
 _NEEDS_A_PERSON = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+_OWN_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REQUEST = "codebuddy.ai/conversationRequestId"
 _MODEL_REQUEST = "codebuddy.ai/modelRequestId"
+_HELD = "held"  # timer
+_HOLD = 2.0  # seconds; what follows a model's words follows them at once
 
 
 class _Reader(StreamJson):
@@ -96,6 +100,43 @@ class _Reader(StreamJson):
         super().__init__()
         self._handlers["file-history-snapshot"] = self._handlers["keep_alive"]
         self._told: set[int] = set()  # hashes of the texts of the run's own messages
+        self._held: dict[str, Any] | None = None  # a message of which the next event tells whose it is
+
+    def settle(self, own: bool) -> list[Output]:
+        """Let go of the message that was held: as the CLI's `own` words, which are an error, or as the model's."""
+        event, self._held = self._held, None
+        if event is None:
+            return []
+        said = self._own_words(event, event["message"], MessageType.ERROR) if own else super()._assistant(event)
+        return list(said)
+
+    def _assistant(self, event: dict[str, Any]) -> Sequence[Output]:
+        """2.117 signs nothing: its own words are a text under an id of its own that cost nothing. So is what a model
+        says before a tool where its provider numbers messages in the same way, and then the tool has the same id."""
+        message = event["message"]
+        same = self._held is not None and self._held["message"].get("id") == message.get("id")
+        before = self.settle(own=not same)
+        if not same and self._may_be_its_own(event, message):
+            self._held = event
+            return [*before, Timer(_HELD, _HOLD)]
+        return [*before, *super()._assistant(event)]
+
+    def tick(self, timer: str) -> Sequence[Output]:
+        return self.settle(own=True) if timer == _HELD else super().tick(timer)
+
+    def _result(self, event: dict[str, Any]) -> Sequence[Output]:
+        return [*self.settle(own=bool(event.get("is_error"))), *super()._result(event)]
+
+    def _may_be_its_own(self, event: dict[str, Any], message: dict[str, Any]) -> bool:
+        content, usage = message.get("content"), message.get("usage")
+        return (
+            not event.get("_meta")
+            and not event.get("parent_tool_use_id")
+            and _OWN_ID.fullmatch(word(message.get("id"))) is not None
+            and isinstance(content, list)
+            and [block.get("type") for block in content if isinstance(block, dict)] == ["text"]
+            and not (isinstance(usage, dict) and self.message_usage(usage).tokens)
+        )
 
     def on_result(self, event: dict[str, Any]) -> Sequence[Output]:
         """After a thought the text's own event may be missing: the result is then the first to tell it."""
@@ -205,6 +246,13 @@ class CodebuddyAdapter(StreamJsonAdapter):
         if whole.tokens <= sum(u.tokens for u in known.values()):
             return known
         return {next(iter(known), "") or self.reader.model or "unknown": whole}
+
+    def cancel(self) -> Sequence[Output]:
+        return [*self.reader.settle(own=False), *super().cancel()]
+
+    def judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
+        self.reader.settle(own=True)  # its last words, where it died of them: they are part of the error
+        return super().judge(exit)
 
     def output(self) -> str:
         said = super().output()

@@ -7,7 +7,7 @@ import pytest
 
 from callboard_adapters.base import Reply, SessionId
 from callboard_adapters.codebuddy import CodebuddyAdapter
-from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
+from callboard_adapters.messages import Message, MessageType, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 from tests.unit.adapters.speaking import Speaking
@@ -75,6 +75,45 @@ def test_its_own_words_in_the_assistants_place_are_an_error_and_no_text():
     run = speaking().event(INIT, said("401 Unauthorized", BY_ITSELF))
     assert run.text() == ""
     assert run.text(MessageType.ERROR) == "401 Unauthorized"
+
+
+OWN_ID = "0726b334-4071-46c6-a601-b9224c2b0da9"
+SNAPSHOT = {"type": "file-history-snapshot", "snapshot": {}}
+
+
+def test_unsigned_words_under_an_id_of_its_own_are_an_error_once_the_run_fails():
+    """2.117 signs nothing."""
+    run = speaking().event(
+        INIT, said("aborted", {}, id=OWN_ID), SNAPSHOT, said("401 Unauthorized", {}, id="7" + OWN_ID[1:])
+    )
+    run.event(failed("401 no"))
+    assert (run.text(), run.text(MessageType.ERROR)) == ("", "aborted401 Unauthorized")
+
+
+def test_what_a_model_says_under_such_an_id_before_its_tool_is_text():
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    run = speaking().event(INIT, said("I will look.", {}, id=OWN_ID), said("", {}, id=OWN_ID, content=[call]))
+    assert [m.type for m in run.messages if m.type in (MessageType.TEXT, MessageType.ERROR, MessageType.TOOL_USE)] == [
+        MessageType.TEXT,
+        MessageType.TOOL_USE,
+    ]
+
+
+def test_unsigned_words_are_the_answer_where_the_run_does_not_fail():
+    run = speaking().event(INIT, said("Hi", {}, id=OWN_ID), result("Hi"))
+    assert (run.text(), run.text(MessageType.ERROR)) == ("Hi", "")
+
+
+def test_unsigned_words_are_not_lost_when_nothing_follows_them():
+    held = speaking().event(INIT, said("aborted", {}, id=OWN_ID))
+    assert "aborted" in held.finish(1).error
+    assert held.tick("held").text(MessageType.ERROR) == ""  # told once
+    assert speaking().event(INIT, said("aborted", {}, id=OWN_ID)).tick("held").text(MessageType.ERROR) == "aborted"
+
+
+def test_a_cancel_shows_what_was_held():
+    run = speaking().event(INIT, said("I will look.", {}, id=OWN_ID))
+    assert [o.content for o in run.adapter.cancel() if isinstance(o, Message)] == ["I will look."]
 
 
 def test_an_answer_that_only_the_result_holds_is_told():
