@@ -101,6 +101,7 @@ class _Reader(StreamJson):
         self._handlers["file-history-snapshot"] = self._handlers["keep_alive"]
         self._told: set[int] = set()  # hashes of the texts of the run's own messages
         self._held: dict[str, Any] | None = None  # a message of which the next event tells whose it is
+        self.interrupted = False  # on our wish
 
     def settle(self, own: bool) -> list[Output]:
         """Let go of the message that was held: as the CLI's `own` words, which are an error, or as the model's."""
@@ -125,7 +126,7 @@ class _Reader(StreamJson):
         return self.settle(own=True) if timer == _HELD else super().tick(timer)
 
     def _result(self, event: dict[str, Any]) -> Sequence[Output]:
-        return [*self.settle(own=bool(event.get("is_error"))), *super()._result(event)]
+        return [*self.settle(own=self.interrupted or bool(event.get("is_error"))), *super()._result(event)]
 
     def _may_be_its_own(self, event: dict[str, Any], message: dict[str, Any]) -> bool:
         content, usage = message.get("content"), message.get("usage")
@@ -248,6 +249,7 @@ class CodebuddyAdapter(StreamJsonAdapter):
         return {next(iter(known), "") or self.reader.model or "unknown": whole}
 
     def cancel(self) -> Sequence[Output]:
+        self.reader.interrupted = True
         return [*self.reader.settle(own=False), *super().cancel()]
 
     def judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from callboard_adapters.base import Reply, SessionId
+from callboard_adapters.base import Reply, SessionId, StopCause
 from callboard_adapters.codebuddy import CodebuddyAdapter
 from callboard_adapters.messages import Message, MessageType, RunStatus, TokenUsage
 from callboard_adapters.options import ExecOptions
@@ -114,6 +114,14 @@ def test_unsigned_words_are_not_lost_when_nothing_follows_them():
 def test_a_cancel_shows_what_was_held():
     run = speaking().event(INIT, said("I will look.", {}, id=OWN_ID))
     assert [o.content for o in run.adapter.cancel() if isinstance(o, Message)] == ["I will look."]
+
+
+def test_after_an_interrupt_neither_its_own_words_nor_what_came_before_the_tool_are_an_answer():
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    run = speaking().event(INIT, said("I will look.", {}, id="a"), said("", {}, id="a", content=[call]))
+    run.adapter.cancel()
+    run.event(said("Interrupted by user", {}, id=OWN_ID), result("I will look."))
+    assert (run.text(), run.finish(0, cause=StopCause.CANCEL).output) == ("I will look.", "")
 
 
 def test_an_answer_that_only_the_result_holds_is_told():
