@@ -69,6 +69,13 @@ def test_what_is_scheduled_runs_every_minute() -> None:
     assert scheduled == {logical["tick"]: "rate(1 minute)"}
 
 
+def test_a_failed_sweep_is_repeated_by_the_next_minute_alone() -> None:
+    """Two may repeat it otherwise: the schedule that could not hand it over, and Lambda when it failed."""
+    [schedule] = template.resources("AWS::Scheduler::Schedule").values()
+    for policy in (schedule["Target"]["RetryPolicy"], template.functions()["tick"][1]["EventInvokeConfig"]):
+        assert policy == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+
+
 def test_the_table_has_the_models_keys_and_indexes() -> None:
     """Against the table the store itself makes where there is none."""
     engine = Engine(":memory:")
