@@ -29,6 +29,7 @@ class _Call:
     running: int = 0
     use: tuple[str, Mapping[str, Any] | None] | None = None  # the last start, while it runs
     ended: bool = False
+    parent: str = ""
 
 
 @dataclass(slots=True)
@@ -51,6 +52,16 @@ class RunState:
         self.stream.put(message)
         return self.watchdogs.message(message, now)
 
+    def close(self) -> None:
+        """End every tool call that still runs: its process is gone, and a consumer would wait for its end for ever."""
+        for call_id, call in self._calls.items():
+            for _ in range(call.running):
+                said = "the run ended before this call's result came"
+                result = Message(MessageType.TOOL_RESULT, call_id=call_id, parent_call_id=call.parent, output=said)
+                result.status = "failed"
+                self.stream.put(result)
+            call.running = 0
+
     def _told_before(self, message: Message) -> bool:
         """A tool's start or end that an earlier event told. Models of some providers give several calls one id: another
         tool or input, or a start after an end, is another call."""
@@ -59,7 +70,7 @@ class RunState:
             use = (message.tool, message.input)
             if call.running and call.use == use:
                 return True
-            call.running, call.use = call.running + 1, use
+            call.running, call.use, call.parent = call.running + 1, use, message.parent_call_id
         elif message.type is MessageType.TOOL_RESULT:
             if call.ended and not call.running:
                 return True

@@ -178,6 +178,7 @@ class Session:
         if outcome.status is RunStatus.COMPLETED and asks(flatten(outcome.output)):
             text = "the answer ends with a question: input is wanted"
             state.stream.put(Message(MessageType.STATUS, text, status="input_wanted", session_id=state.session_id))
+        state.close()
         state.stream.end()
         usage = state.usage if outcome.usage is None else dict(outcome.usage)
         session_id = outcome.session_id or ("" if outcome.resume_rejected else state.session_id)

@@ -45,7 +45,7 @@ async def play(name: str, folder: Path, **how: Any) -> tuple[list[Any], Result]:
     messages = []
     async for message in session.messages:
         messages.append(message)
-        if how.get("stop_after") and len([m for m in messages if m.type is MessageType.TOOL_USE]):
+        if how.get("stop_after") and message.type is MessageType.TOOL_USE:
             os.kill(session.pid, signal.SIGTERM)
     return messages, await session.result()
 

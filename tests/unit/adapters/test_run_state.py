@@ -20,10 +20,12 @@ def end(call_id: str = "c", output: str = "a.txt") -> Message:
     return Message(MessageType.TOOL_RESULT, call_id=call_id, output=output)
 
 
-async def shown(*messages: Message) -> list[Message]:
+async def shown(*messages: Message, closed: bool = False) -> list[Message]:
     state = RunState(MessageStream(), Watchdogs(Limits.choose(ExecOptions(), Timeouts()), 0.0))
     for message in messages:
         state.say(message, 1.0)
+    if closed:
+        state.close()
     state.stream.end()
     return [message async for message in state.stream]
 
@@ -53,3 +55,13 @@ async def test_words_may_repeat_themselves(kind):
 
 async def test_calls_without_an_id_are_all_shown():
     assert len(await shown(use(""), use(""), end(""), end(""))) == 4
+
+
+async def test_what_still_runs_when_the_run_ends_is_ended_with_it():
+    inner = use("d")
+    inner.parent_call_id = "c"
+    said = await shown(use(), inner, use("e"), end("e"), use("e"), closed=True)
+    closing = [(m.call_id, m.parent_call_id, m.status) for m in said[5:]]
+    assert closing == [("c", "", "failed"), ("d", "c", "failed"), ("e", "", "failed")]
+    assert all(m.output for m in said[5:])
+    assert await shown(use(), end(), use(""), closed=True) == [use(), end(), use("")]
