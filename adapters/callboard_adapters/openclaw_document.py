@@ -18,6 +18,7 @@ from pydantic_core import from_json
 from callboard_adapters import failures
 from callboard_adapters.base import ProcessExit
 from callboard_adapters.dialects.json_values import count, flatten
+from callboard_adapters.dialects.ndjson import without_halves
 from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage
 from callboard_wire.failures import FailureReason
 
@@ -112,7 +113,7 @@ class Finder:
             value, _ = json.JSONDecoder().raw_decode(text)
         except (ValueError, RecursionError):
             return None
-        return value if isinstance(value, dict) else None
+        return without_halves(value) if isinstance(value, dict) else None
 
     def plain(self) -> str:
         """What was printed besides logs, when none of it looks like JSON; else "": a broken document is no answer."""
@@ -300,7 +301,7 @@ def _object(data: bytes) -> dict[str, Any] | None:
         value = from_json(data)
     except ValueError:
         try:
-            value = json.loads(data)  # NaN, lone surrogates
+            value = without_halves(json.loads(data))  # NaN, lone surrogates
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, dict) else None

@@ -18,7 +18,7 @@ from callboard_adapters.capabilities import (
     Timeouts,
     UsageVia,
 )
-from callboard_adapters.dialects.run_json_adapter import RunJsonAdapter
+from callboard_adapters.dialects.run_json_adapter import LOOK_ELSEWHERE, RunJsonAdapter
 from callboard_adapters.options import ExecOptions
 
 RUN_BLOCKED = {
@@ -103,4 +103,5 @@ class OpencodeAdapter(RunJsonAdapter):
         env = self.environment(options, notices)
         args = self.arguments(options, notices)
         args += self.if_known("--thinking")
-        return Launch([*args, *user], env=env, stdin=prompt.encode(), notices=notices)
+        timers = [LOOK_ELSEWHERE] if options.resume_session_id else []
+        return Launch([*args, *user], env=env, stdin=prompt.encode(), notices=notices, timers=timers)

@@ -21,6 +21,11 @@ whoever prints or stores it would fail."""
 _SHOWN = 200  # characters of a noise line in its notice
 
 
+def without_halves(value: Any) -> Any:
+    """A JSON value whose texts hold no half of a surrogate pair; U+FFFD stands where one was."""
+    return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+
+
 class LineParser:
     """Parses lines and counts what it could not parse."""
 
@@ -63,8 +68,7 @@ class LineParser:
         if text[:1] != "{":
             return None
         try:
-            value = json.loads(text)
-            return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+            return without_halves(json.loads(text))
         except (ValueError, RecursionError):
             return None
 

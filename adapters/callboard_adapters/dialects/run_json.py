@@ -59,6 +59,7 @@ class RunJson:
         self.answer = ""  # text of the last step, "" when that step called a tool
         self.truncated = False  # the provider's output limit cut the last step off
         self.silent_after_tool = False  # the last thing said was a tool's end
+        self.delegated = False  # a sub-agent was at work: what it cost is not in the stream
         self._ended = False
         self._last: dict[str, Any] = {}  # the last event with a part of a name
         self._tokens = TokenUsage()
@@ -141,6 +142,10 @@ class RunJson:
             step.called, self.answer = True, ""
         outputs: list[Output] = [*self._go_on()]
         tool = flatten(part.get("tool"))
+        self.delegated = self.delegated or "sessionId" in _mapping(state.get("metadata"))
+        # A call that fits no tool is given to one called `invalid`, which says so and "completes".
+        meant = _mapping(state.get("input")).get("tool") if tool == "invalid" else None
+        tool = meant if isinstance(meant, str) and meant else tool
         if call_id not in self._shown or not call_id:
             self._shown.add(call_id)
             given = state.get("input")
@@ -162,6 +167,7 @@ class RunJson:
             # A command that exits 3 is a completed tool; whoever reads the run wants to know.
             code = _mapping(state.get("metadata")).get("exit")
             failed = status == "error" or bool(state.get("error")) or (type(code) is int and code != 0)
+            failed = failed or meant is not None
             said = state.get("error") if failed and state.get("error") else state.get("output")
             outputs.append(
                 Message(
@@ -181,7 +187,7 @@ class RunJson:
         step = self._current()
         step.open = False
         step.reason = str(part.get("reason") or "")
-        used = _step_usage(part)
+        used = step_usage(part)
         self._tokens = self._tokens + used
         step.anything = step.anything or bool(used.tokens or used.cost_usd_ticks) or _total(part) > 0
         outputs: list[Output] = [Usage(self.usage())] if used.tokens or used.cost_usd_ticks else [Alive()]
@@ -232,7 +238,7 @@ def error_text(error: Mapping[str, Any]) -> str:
     return flatten(said).strip()
 
 
-def _step_usage(part: Mapping[str, Any]) -> TokenUsage:
+def step_usage(part: Mapping[str, Any]) -> TokenUsage:
     """`input` is what no cache served; `output` leaves the reasoning out, so it is put in here.
 
     Not in 1.2.27, which counts the reasoning in `output` and tells it again: there `total` is the sum without it.

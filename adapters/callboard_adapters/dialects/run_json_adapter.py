@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from callboard_adapters import failures, rendering
+from callboard_adapters import rendering
 from callboard_adapters.base import (
     Adapter,
     CommandDone,
@@ -26,20 +26,22 @@ from callboard_adapters.base import (
     Timer,
     Usage,
 )
-from callboard_adapters.dialects import run_json_config, run_json_recovery
-from callboard_adapters.dialects.run_json import RunJson, error_text
-from callboard_adapters.dialects.run_json_errors import reported
+from callboard_adapters.dialects import run_json_config, run_json_database, run_json_errors, run_json_recovery
+from callboard_adapters.dialects.run_json import RunJson, error_text, step_usage
 from callboard_adapters.dialects.run_json_help import Help
-from callboard_adapters.errors import LaunchRefused
-from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus
+from callboard_adapters.messages import FailureDetail, Message, MessageType, RunStatus, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
 from callboard_adapters.rendering import Rendered
 from callboard_wire.failures import FailureReason
 
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 _GONE = re.compile(r"session not found|(?<![a-z])notfounderror|resource not found", re.IGNORECASE)
 """What the CLI says about a session it does not have. `ProviderModelNotFoundError` is about a model."""
+_LOCKED = re.compile(r"database is locked|SQLITE_BUSY|Failed query:\s*(?:CREATE|ALTER)")
+"""Another run begins at the same moment in a new home, and both make the tables."""
+_BLAMES_ITSELF = "Unexpected server error"  # all that 1.18.33 says of a model it does not know
+LOOK_ELSEWHERE = Timer("elsewhere", 15.0)
+"""Started with a resumed run: 1.18.33 resumes a session of another folder *there* and prints nothing, for ever."""
 _GONE_TIMER = "gone"
 _GONE_EXITS_WITHIN = 5.0  # seconds; 1.0.98 says it and then stays for ever
 
@@ -65,6 +67,11 @@ class RunJsonAdapter(Adapter):
         self._help = Help(self.product)  # printed instead of a run
         self._known: frozenset[str] | None = None  # the options of the installed version, once it has listed them
         self._users_words: tuple[str, ...] = ()
+        self._model = ""  # as the CLI was asked for it
+        self._no_such_model = False
+        self._elsewhere = False  # the requested session works where its events are not seen
+        self._sub_agents: dict[str, TokenUsage] = {}
+        self._locked = 0  # how often another run held the database
 
     # before ------------------------------------------------------------------------
 
@@ -78,7 +85,11 @@ class RunJsonAdapter(Adapter):
         else:
             requests.append(
                 ReadFiles(
-                    "permissions", self._config_patterns(), max_files=64, max_bytes=1 << 16, lines_with=[b"permission"]
+                    "permissions",
+                    run_json_config.files(self.context, self.product),
+                    max_files=64,
+                    max_bytes=1 << 16,
+                    lines_with=[b"permission"],
                 )
             )
         self.requested_model = options.model or ""
@@ -95,6 +106,15 @@ class RunJsonAdapter(Adapter):
         text = done.stdout.decode("utf-8", "replace")
         if purpose == "lost":
             return self._recovered(run_json_recovery.piece(text))
+        if purpose == "sub-agents":
+            for model, part in run_json_database.steps(text):
+                add_usage(self._sub_agents, model, step_usage(part))
+            return [Usage(self._usage())] if self._sub_agents else ()
+        if purpose == "unseen":
+            return self._looked_elsewhere(run_json_database.begun(text))
+        if purpose == "catalogue":
+            self._no_such_model = run_json_config.lacks(self._model, text)
+            return ()
         if purpose == "models":
             self.qualified = run_json_config.qualified(self.requested_model, text)
             return ()
@@ -113,7 +133,8 @@ class RunJsonAdapter(Adapter):
         self._pieces = []
         self._help = Help(self.product)
         self._users_words = (*options.extra_args, *options.custom_args)
-        self.reader = RunJson(self.qualified or options.model or "")
+        self._model = self.qualified or options.model or ""
+        self.reader = RunJson(self._model)
 
     def arguments(self, options: ExecOptions, notices: list[Message]) -> list[str]:
         """Everything but the prompt, the user's own arguments last."""
@@ -148,7 +169,7 @@ class RunJsonAdapter(Adapter):
             if not self._takes_mcp:
                 notices.append(Message(MessageType.LOG, f"{self.product} takes no MCP servers; ignored", level="warn"))
             else:
-                content |= self._mcp(options.mcp_config)
+                content |= run_json_config.managed(options.mcp_config, self.user_config, self.product)
         notices += self._notices
         variable = self._config_variable
         text = run_json_config.merged(self.context.env.get(variable, ""), content)
@@ -175,9 +196,21 @@ class RunJsonAdapter(Adapter):
         return ()
 
     def tick(self, timer: str) -> Sequence[Output]:
-        if timer != _GONE_TIMER or self.reader.events:
+        if self.reader.events:
             return ()
+        if timer == LOOK_ELSEWHERE.name:
+            args = run_json_database.unseen(self.requested, self.context.started_at)
+            return [] if args is None else [RunCommand("unseen", args)]
         error = f"{self.product} does not have the session that was to be resumed"
+        return [Stop(FailureDetail(FailureReason.PROCESS, error))]
+
+    def _looked_elsewhere(self, begun: int) -> Sequence[Output]:
+        if self.reader.events:
+            return ()
+        if not begun:
+            return [LOOK_ELSEWHERE]
+        self._elsewhere = True
+        error = f"the session belongs to another folder: {self.product} went on with it there, out of sight"
         return [Stop(FailureDetail(FailureReason.PROCESS, error))]
 
     def noise(self) -> tuple[int, int]:
@@ -187,9 +220,16 @@ class RunJsonAdapter(Adapter):
 
     def after_exit(self, exit: ProcessExit) -> Sequence[Request]:
         """An exit in the middle of a step that calls itself good: the last lines were lost on their way to us."""
-        if not exit.clean or self.reader.error is not None or not self._unfinished():
-            return ()
-        return self._ask_for_lost()
+        reader = self.reader
+        requests: list[Request] = []
+        if exit.clean and reader.error is None and self._unfinished():
+            requests += self._ask_for_lost()
+        steps = run_json_database.sub_agents(reader.session_id, self.context.started_at) if reader.delegated else None
+        if steps is not None:
+            requests.append(RunCommand("sub-agents", steps, timeout=15))
+        if self._model and reader.step is None and reader.error and _BLAMES_ITSELF in error_text(reader.error):
+            requests.append(RunCommand("catalogue", ["models"], timeout=15))
+        return requests
 
     def _ask_for_lost(self) -> list[Request]:
         offset = sum(map(len, self._pieces))
@@ -207,6 +247,9 @@ class RunJsonAdapter(Adapter):
     def finish(self, exit: ProcessExit) -> Outcome | Relaunch:
         if self._help.flags and not self.reader.events and exit.cause is None:
             return self._unknown_argument()
+        if not self.reader.events and exit.cause is None and self._locked < 2 and _LOCKED.search(exit.stderr_tail):
+            self._locked += 1
+            return Relaunch("another run held the database")
         status, error, failure = self._judge(exit)
         rejected = status is RunStatus.FAILED and bool(self.requested) and self._rejected()
         return Outcome(
@@ -216,8 +259,14 @@ class RunJsonAdapter(Adapter):
             failure=failure,
             session_id="" if rejected else self.reader.session_id,
             resume_rejected=rejected,
-            usage=self.reader.usage(),
+            usage=self._usage(),
         )
+
+    def _usage(self) -> dict[str, TokenUsage]:
+        total = self.reader.usage()
+        for model, used in self._sub_agents.items():
+            add_usage(total, model, used)
+        return total
 
     def _unknown_argument(self) -> Outcome | Relaunch:
         """It printed its help and ran nothing: once more with what this version takes."""
@@ -233,19 +282,15 @@ class RunJsonAdapter(Adapter):
 
     def _judge(self, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail | None]:
         reader, name = self.reader, self.capabilities.name
+        if reader.error is not None and self._no_such_model:
+            error = f"{name} knows no model {self._model!r}"
+            return RunStatus.FAILED, error, FailureDetail(FailureReason.MODEL, error)
         if reader.error is not None:
-            return reported(reader.error, exit)
+            return run_json_errors.reported(reader.error, exit)
         if exit.cause is StopCause.WATCHDOG and reader.silent_after_tool:
-            return self._perhaps_an_approval()
-        step = reader.step
-        if step is None:
-            said = _COLOUR.sub("", exit.stderr_tail).strip()
-            error = f"{name} returned empty output ({exit})" + (f"; {name} stderr: {said}" if said else "")
-            # Whatever stderr says decides; without a word there is nothing to parse.
-            worded = failures.classify(said, exit)
-            empty = worded.reason is FailureReason.UNKNOWN
-            reason = FailureReason.EMPTY_OUTPUT if empty else worded.reason
-            return RunStatus.FAILED, error, FailureDetail(reason, error)
+            return run_json_errors.approval(name)
+        if reader.step is None:
+            return run_json_errors.silent(name, exit)
         unfinished = self._unfinished()
         if unfinished:
             error = f"{name} ended with {exit}: {unfinished}"
@@ -267,16 +312,9 @@ class RunJsonAdapter(Adapter):
             return "opencode stream ended with a step that failed"
         return "" if step.anything else "opencode stream ended with a step that holds nothing"
 
-    def _perhaps_an_approval(self) -> tuple[RunStatus, str, FailureDetail]:
-        text = (
-            f"{self.capabilities.name} fell silent after a tool: it may be waiting for an approval or an answer "
-            "that nobody can give it; look for a rule that says `ask` in its configuration and its agents"
-        )
-        return RunStatus.FAILED, text, FailureDetail(FailureReason.IDLE_WATCHDOG, text)
-
     def _rejected(self) -> bool:
         """Positive evidence that the requested session is gone: said before the first event, or as the only error."""
-        if self.stderr_says_gone:
+        if self.stderr_says_gone or self._elsewhere:
             return True
         error = self.reader.error
         if error is None or self.reader.step is not None:
@@ -306,37 +344,3 @@ class RunJsonAdapter(Adapter):
 
     def _config_request(self) -> RunCommand:
         return RunCommand("config", ["debug", "config"], timeout=30)
-
-    def _config_patterns(self) -> list[str]:
-        """Where the CLI looks for rules: its own folder, files the environment names, each folder up from the cwd."""
-        env, product = self.context.env, self.product
-        home = env.get("XDG_CONFIG_HOME") or f"{self.context.home}/.config"
-        folders = [f"{home}/{product}", env.get(f"{product.upper()}_CONFIG_DIR") or ""]
-        patterns = [env.get(f"{product.upper()}_CONFIG") or "", f"{home}/{product}/config.json"]
-        at = self.context.cwd.rstrip("/")
-        while at:
-            patterns += [f"{at}/{product}.json", f"{at}/{product}.jsonc"]
-            folders.append(f"{at}/.{product}")
-            at = at.rpartition("/")[0]
-        for folder in filter(None, folders):
-            patterns += [f"{folder}/{product}.json", f"{folder}/{product}.jsonc"]
-            patterns += [f"{folder}/{kind}/**/*.md" for kind in ("agent", "agents", "mode", "modes")]
-        return [p for p in patterns if p]
-
-    def _mcp(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        if self.user_config is None:
-            # Without knowing the user's servers an empty set would silently be the user's set.
-            raise LaunchRefused(
-                f"{self.product}'s own MCP servers could not be listed, so the agent's set cannot be enforced",
-                provider=self.capabilities.name,
-                repair=f"run `{self.product} debug config` in the workdir and mend what it says",
-                failure_reason=FailureReason.MISSING_CONFIG,
-            )
-        try:
-            return {"mcp": run_json_config.mcp(config, self.user_config)}
-        except run_json_config.BadMcpServer as error:
-            raise LaunchRefused(
-                f"the MCP configuration cannot work: {error}",
-                provider=self.capabilities.name,
-                failure_reason=FailureReason.MISSING_CONFIG,
-            ) from error

@@ -17,6 +17,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from callboard_adapters.base import RunContext
+from callboard_adapters.errors import LaunchRefused
+from callboard_wire.failures import FailureReason
+
 ASKING_BY_DEFAULT = {"doom_loop": "allow", "external_directory": "allow", "read": "allow"}
 """What the CLI's own defaults ask about, answered. Only for a configuration that says nothing about permissions."""
 _QUESTIONS = {"question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
@@ -85,6 +89,26 @@ def mcp(config: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, 
     for name, entry in given.items():
         servers[name] = _server(name, entry)
     return servers
+
+
+def managed(config: Mapping[str, Any], user: Mapping[str, Any] | None, product: str) -> dict[str, Any]:
+    """The run's `mcp` key. Raises `LaunchRefused` for servers that cannot work, and where the user's are unknown."""
+    if user is None:
+        # Without knowing the user's servers an empty set would silently be the user's set.
+        raise LaunchRefused(
+            f"{product}'s own MCP servers could not be listed, so the agent's set cannot be enforced",
+            provider=product,
+            repair=f"run `{product} debug config` in the workdir and mend what it says",
+            failure_reason=FailureReason.MISSING_CONFIG,
+        )
+    try:
+        return {"mcp": mcp(config, user)}
+    except BadMcpServer as error:
+        raise LaunchRefused(
+            f"the MCP configuration cannot work: {error}",
+            provider=product,
+            failure_reason=FailureReason.MISSING_CONFIG,
+        ) from error
 
 
 def _answered(rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,6 +182,29 @@ def qualified(model: str, catalogue: str) -> str:
     names = {line.split()[0] for line in catalogue.splitlines() if line.strip()}
     fitting = [n for n in names if "/" in n and n.split("/", 1)[1] == model]
     return fitting[0] if len(fitting) == 1 else ""
+
+
+def lacks(model: str, catalogue: str) -> bool:
+    """Whether the CLI's list of models is one and does not have this one."""
+    names = {line.split()[0] for line in catalogue.splitlines() if "/" in line}
+    return bool(names) and model not in names
+
+
+def files(context: RunContext, product: str) -> list[str]:
+    """Where the CLI looks for rules: its own folder, files the environment names, each folder up from the cwd."""
+    env = context.env
+    home = env.get("XDG_CONFIG_HOME") or f"{context.home}/.config"
+    folders = [f"{home}/{product}", env.get(f"{product.upper()}_CONFIG_DIR") or ""]
+    patterns = [env.get(f"{product.upper()}_CONFIG") or "", f"{home}/{product}/config.json"]
+    at = context.cwd.rstrip("/")
+    while at:
+        patterns += [f"{at}/{product}.json", f"{at}/{product}.jsonc"]
+        folders.append(f"{at}/.{product}")
+        at = at.rpartition("/")[0]
+    for folder in filter(None, folders):
+        patterns += [f"{folder}/{product}.json", f"{folder}/{product}.jsonc"]
+        patterns += [f"{folder}/{kind}/**/*.md" for kind in ("agent", "agents", "mode", "modes")]
+    return [p for p in patterns if p]
 
 
 def resolved(output: str) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from callboard_adapters.dialects.run_json import error_text
 from callboard_adapters.messages import FailureDetail, RunStatus
 from callboard_wire.failures import FailureReason
 
+_COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 _NAMES = {
     "ContextOverflowError": FailureReason.CONTEXT_OVERFLOW,
     "ProviderAuthError": FailureReason.AUTH,
@@ -62,3 +64,21 @@ def _retry_after(headers: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return seconds if seconds is not None and 0 <= seconds < 1e7 else None
+
+
+def silent(name: str, exit: ProcessExit) -> tuple[RunStatus, str, FailureDetail]:
+    """The same for a run without a single step: whatever stderr says decides; without a word there is nothing."""
+    said = _COLOUR.sub("", exit.stderr_tail).strip()
+    error = f"{name} returned empty output ({exit})" + (f"; {name} stderr: {said}" if said else "")
+    worded = failures.classify(said, exit)
+    empty = worded.reason is FailureReason.UNKNOWN
+    return RunStatus.FAILED, error, FailureDetail(FailureReason.EMPTY_OUTPUT if empty else worded.reason, error)
+
+
+def approval(name: str) -> tuple[RunStatus, str, FailureDetail]:
+    """The same for a run that fell silent after a tool until a clock ended it."""
+    text = (
+        f"{name} fell silent after a tool: it may be waiting for an approval or an answer that nobody can give it; "
+        "look for a rule that says `ask` in its configuration and its agents"
+    )
+    return RunStatus.FAILED, text, FailureDetail(FailureReason.IDLE_WATCHDOG, text)

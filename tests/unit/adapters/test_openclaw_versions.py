@@ -73,3 +73,10 @@ def test_what_stderr_says_of_an_empty_answer_is_understood_where_no_document_com
     )
     outcome = openclaw(version="2026.5.7").finish(1, stderr=said)
     assert (outcome.status, outcome.failure.reason) == (RunStatus.FAILED, FailureReason.EMPTY_OUTPUT)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_half_a_character_in_a_document_is_no_text(closed):
+    said = lines(document("half \ud83d alone"))
+    outcome = openclaw().line(*(said if closed else [*said[:-1], b"} [a log line]"])).finish()
+    assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, "half \ufffd alone")
