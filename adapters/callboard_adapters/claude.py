@@ -12,17 +12,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from callboard_adapters import failures
-from callboard_adapters.base import FileWrite, Launch, Output, RunContext, Stop, Timer, TurnEnded
+from callboard_adapters.base import FileWrite, Launch, Output, ProcessExit, RunContext, Stop, Timer, TurnEnded
 from callboard_adapters.capabilities import ArgMode, ArgStyle, Capabilities, McpVia, ModelSource, PromptVia, UsageVia
 from callboard_adapters.dialects.json_values import anthropic_usage, count, word
 from callboard_adapters.dialects.stream_json import StreamJson
 from callboard_adapters.dialects.stream_json_adapter import StreamJsonAdapter
 from callboard_adapters.dialects.stream_json_input import user_message
 from callboard_adapters.errors import LaunchRefused
-from callboard_adapters.messages import Message, MessageType, TokenUsage, add_usage
+from callboard_adapters.messages import FailureDetail, Message, MessageType, TokenUsage, add_usage
 from callboard_adapters.options import ExecOptions
 from callboard_wire.failures import FailureReason
 from callboard_wire.providers import models_of
@@ -31,6 +32,8 @@ AUTH_RETRIES_SETTING = "CALLBOARD_CLAUDE_AUTH_RETRIES"
 _AUTH_RETRIES = 2
 _BACKGROUND_WAIT = 120.0  # seconds for background agents to come home after a result, before stdin is closed on them
 _TICKS = 10**10  # per US dollar
+_STATUS_IN_WORDS = re.compile(r"\bAPI Error: ([45]\d\d)\b")
+_VAGUE = ("unknown", "invalid_request", "server_error")
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 _BLOCKED = {
@@ -183,6 +186,16 @@ class ClaudeAdapter(StreamJsonAdapter):
         if whole.tokens > sum(u.tokens for u in per_model.values()):
             return {word(results[-1].get("model")) or self.reader.model or "unknown": whole}
         return per_model or self.reader.usage_by_message()
+
+    def classified(self, error: str, exit: ProcessExit, status: int | None, code: str | None) -> FailureDetail:
+        """Up to 2.1.1xx the status is in the sentence alone, and the name beside it may be as vague as "unknown"."""
+        told = _STATUS_IN_WORDS.search(error) if status is None else None
+        if told is not None:
+            found = super().classified(error, exit, int(told[1]), None if code in _VAGUE else code)
+            return replace(found, provider_code=code)
+        if status is None and code in _VAGUE and "selected model" in error and "may not exist" in error:
+            return FailureDetail(FailureReason.MODEL, error, provider_code=code)
+        return super().classified(error, exit, status, code)
 
     # pieces of the command line --------------------------------------------------
 

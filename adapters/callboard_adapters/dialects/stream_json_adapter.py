@@ -161,4 +161,7 @@ class StreamJsonAdapter(Adapter):
         status, code = self.evidence(result)
         if status is None and code is None and _TURNS_USED_UP.search(error):
             return FailureDetail(FailureReason.ITERATION_LIMIT, error)
+        refused = "refusal" in (word(result.get("stop_reason")), self.reader.stop_reason)
+        if refused and status is None and code in (None, "invalid_request"):
+            return FailureDetail(FailureReason.AGENT_BLOCKED, error, provider_code=code)
         return self.classified(error, exit, status, code)

@@ -267,7 +267,7 @@ def test_a_sub_agent_speaks_under_its_call_and_never_answers():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"error": "invalid_request"}, FailureReason.API_INVALID_REQUEST),  # a refusal of the model
+        ({"error": "invalid_request"}, FailureReason.API_INVALID_REQUEST),
         ({"error": "server_error", "api_error": "connection_failed"}, FailureReason.NETWORK),
         ({"error": "server_error"}, FailureReason.SERVER_ERROR),
     ],
@@ -278,6 +278,36 @@ def test_an_error_without_a_status_is_told_by_its_most_exact_name(fields, reason
     said.result("API Error: no.", is_error=True, terminal_reason="api_error", api_error_status=None, **more)
     outcome = said.finish(1)
     assert (outcome.status, outcome.failure.reason) == (RunStatus.FAILED, reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "reason", "status"),
+    [
+        ('API Error: 404 {"type":"error","error":{"type":"x"}}', "unknown", FailureReason.MODEL, 404),
+        ("API Error: 529 overloaded", "server_error", FailureReason.RATE_LIMIT, 529),
+        ("API Error: 400 messages.1: no", "invalid_request", FailureReason.API_INVALID_REQUEST, 400),
+        ("API Error: 500 no", "authentication_failed", FailureReason.AUTH, 500),
+        (
+            "There's an issue with the selected model (m). It may not exist or you may not have access to it.",
+            "invalid_request",
+            FailureReason.MODEL,
+            None,
+        ),
+    ],
+)
+def test_older_versions_tell_the_status_in_a_sentence_alone(text, error, reason, status):
+    said = Said().init().text(text, message={"id": "m", "model": "<synthetic>"}, error=error)
+    failure = said.result(text, is_error=True).finish(1).failure
+    assert (failure.reason, failure.http_status) == (reason, status)
+
+
+@pytest.mark.parametrize("where", ["the message", "the result"])
+def test_a_refusal_of_the_model_is_told_as_one(where):
+    stop = {"stop_reason": "refusal"}
+    said = Said().init().text("I will not", message={"id": "a", **(stop if where == "the message" else {})})
+    said.text("API Error: no.", message={"id": "m", "model": "<synthetic>"}, error="invalid_request")
+    outcome = said.result("API Error: no.", is_error=True, **(stop if where == "the result" else {})).finish(1)
+    assert outcome.failure.reason is FailureReason.AGENT_BLOCKED
 
 
 def test_a_turn_limit_is_told_by_its_subtype_or_its_terminal_reason():
