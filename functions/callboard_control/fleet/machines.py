@@ -26,15 +26,17 @@ TRIES: Final = 5
 D, R = DaemonItem, RuntimeItem
 
 
-def set_offline(workspace_id: str, runtime_id: str, reason: dict[str, Any]) -> None:
-    """The runtime's own item says since when it is offline, and why where a reason is given."""
+def set_offline(workspace_id: str, runtime_id: str, reason: dict[str, Any], owner_id: str | None = None) -> None:
+    """The runtime's own item says since when it is offline, and why where a reason is given. With `owner_id` only while
+    it is theirs."""
+    still = R.pk.exists() if owner_id is None else R.owner_id == owner_id
     actions = [R.offline.set(R.offline | ports.now_ms())]
     if reason:
         actions.append(R.offline_reason.set(kept_reason(reason)))
     try:
-        table.update(R(keys.workspace(workspace_id), f"RT#{runtime_id}"), actions, R.pk.exists())
+        table.update(R(keys.workspace(workspace_id), f"RT#{runtime_id}"), actions, still)
     except ConditionFailed:
-        pass  # deleted meanwhile: it is offline enough
+        pass  # deleted meanwhile, or somebody else's: it is offline enough
 
 
 def kept_reason(reason: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def retire(workspace_id: str, owner_id: str, heir_id: str | None = None) -> None
         except ConditionFailed:
             pass  # a machine of somebody else's, or gone: its token is not the member's
     for runtime in theirs:
-        set_offline(workspace_id, runtime.id, reason)
+        set_offline(workspace_id, runtime.id, reason, owner_id)
         if heir_id:
             give(workspace_id, runtime.id, owner_id, heir_id)
 

@@ -320,3 +320,23 @@ def test_a_claim_that_is_held_while_its_machine_is_taken_away_is_given_nothing(w
     ports.use(replace(ports.current(), doorbell=Bell()))
     assert bob.machine.claim(wait=20) == []
     assert [world.task(task)["status"] for task in queued] == ["queued"]
+
+
+def test_a_machine_that_is_taken_over_in_the_very_moment_its_owner_leaves_stays_in_use(clock: Clock) -> None:
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    bob = Cast(world)
+    again: list[Any] = []
+    gone = f"/api/members/{bob.id}"
+
+    def is_offline_again(request: Any) -> bool:
+        left = world.ok("GET", "/api/members")["items"]
+        runtime = f"RT#{bob.machine.runtime_id}"
+        return runtime in str(request) and bob.id not in [member["user_id"] for member in left]
+
+    meanwhile.before("UpdateItem", lambda: again.append(world.machine("bobs")) and None, when=is_offline_again)
+    world.ok("DELETE", gone)
+    assert again, "the last step looks once more"
+    assert world.ok("GET", f"/api/runtimes/{bob.machine.runtime_id}")["status"] == "online"
+    world.close()
+    table.reconnect()
