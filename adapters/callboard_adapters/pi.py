@@ -53,6 +53,9 @@ _BLOCKED = {
     "--version": ArgMode.STANDALONE,
     "-v": ArgMode.STANDALONE,
 }
+_READS_STDIN = "0.48.0"
+"""Since 0.47.0 pi takes its prompt from stdin (0.30.2 does nothing and calls that a success), since 0.48.0 it finds a
+session of another folder by its id; by pi's own list of changes."""
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"[0-9A-Za-z-]{8,64}")
 _GONE = re.compile(rb"No session found matching", re.IGNORECASE)
@@ -66,6 +69,7 @@ class PiAdapter(Adapter):
         executable="pi",
         launch_header="pi (json mode)",
         prompt=PromptVia.STDIN_EOF,
+        minimum_version=_READS_STDIN,
         resume=True,
         resume_rejection=True,
         early_session_id=True,
