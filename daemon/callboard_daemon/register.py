@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 PROFILE_REFUSED = ("runtime_profile_not_found", "runtime_profile_disabled")
 """A profile changed between our asking for it and our registering it."""
+TWIN_S = 120.0
+"""A token that is refused so soon after it was given was taken by another daemon."""
 
 
 @dataclass(slots=True)
@@ -44,6 +47,8 @@ class Registration:
     grown: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _round: int = 0
+    _given_at: float | None = None
+    _taken: int = 0
 
     async def register(self) -> None:
         """Register, with the daemon's own token where it has one that is still good. Raises `ControlError`,
@@ -72,6 +77,7 @@ class Registration:
                 return await self._ask()
             except NotAuthorised as error:
                 log.warning("the daemon's own token is refused (%s): using the login's", error)
+                self._suspect_a_twin()
                 forget(self.paths.daemon_token_file)
         person = self.persons_token()
         if not person:
@@ -80,8 +86,22 @@ class Registration:
         answer = await self._ask()
         if answer.daemon_token:
             self.control.token = answer.daemon_token
+            self._given_at = time.monotonic()
             write_daemon_token(self.paths, DaemonToken(server, self.daemon_id, answer.daemon_token))
         return answer
+
+    def _suspect_a_twin(self) -> None:
+        """A token is refused once another is given out for the same id. Twice, soon after we were given one, is two
+        machines of one id, each taking the other's token for ever: seen with copied homes and images of machines."""
+        soon = self._given_at is not None and time.monotonic() - self._given_at < TWIN_S
+        self._taken = self._taken + 1 if soon else 0
+        if self._taken >= 2:
+            file = self.paths.daemon_id_file
+            log.error(
+                "another daemon registers under this one's id (a copied state folder?): on one of the machines, "
+                "stop the daemon, delete %s and start it again",
+                file,
+            )
 
     async def _ask(self) -> RegisterResponse:
         """With what the server says of the profiles now. One that has changed since is refused: then once more, and if

@@ -137,7 +137,8 @@ def history(cli: Cli, task_id: str) -> None:
 @output_option
 @pass_cli
 def rerun(cli: Cli, task_id: str) -> None:
-    """Do a task's work once more, as a new task that continues its session where it can."""
+    """Do a task's work once more, as a new task that continues its session where it can. It takes the place of one that
+    has not started."""
     with cli.connect() as api, working(cli, "asking the server"):
         made = api.rerun(task_id)
     if cli.json:

@@ -172,6 +172,21 @@ def test_a_revoked_daemon_token_is_replaced_by_a_new_one(plane: ControlPlane, tm
         assert plane.wait_ended(plane.enqueue("!answer back"), timeout=30).status is TaskStatus.COMPLETED
 
 
+def test_a_token_that_is_taken_again_and_again_is_told_as_another_daemon_of_the_same_id(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    told = "another daemon registers under this one's id"
+    with running_daemon(tmp_path, plane.url, PERSON_TOKEN, claim_wait="1s") as daemon:
+        for times in range(1, 4):
+            with plane.changed:
+                for token in [t for t, owner in plane.tokens.items() if owner != "person"]:
+                    del plane.tokens[token]
+            assert plane.wait_ended(plane.enqueue("!answer back"), timeout=30).status is TaskStatus.COMPLETED
+            log = daemon.log()
+            assert (told in log) == (times > 1)
+        assert str(daemon.paths.daemon_id_file) in log
+
+
 def test_the_agents_own_command_is_there_under_both_names_and_imports_nothing_of_the_workdir(shared: Shared) -> None:
     plane, daemon = shared
     task = plane.wait_ended(plane.enqueue("!write click.py raise_SystemExit_7"))
