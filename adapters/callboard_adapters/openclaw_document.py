@@ -34,6 +34,7 @@ _NO_GATEWAY = re.compile(r"gateway not reachable", re.IGNORECASE)
 _SLOW = re.compile(r"request timed out|fetch failed|terminated", re.IGNORECASE)
 _EMPTY = re.compile(r"incomplete terminal response|incomplete turn|generate a response", re.IGNORECASE)
 _REJECTED = re.compile(r"provider rejected the request", re.IGNORECASE)
+_NO_AGENT = re.compile(r"unknown agent id", re.IGNORECASE)  # what `ExecOptions.model` names here
 _KINDS = {
     "context_overflow": FailureReason.CONTEXT_OVERFLOW,
     "incomplete_turn": FailureReason.EMPTY_OUTPUT,
@@ -270,6 +271,7 @@ def classify(document: Document, exit: ProcessExit) -> FailureDetail:
         (_SLOW, FailureReason.NETWORK),
         (_EMPTY, FailureReason.EMPTY_OUTPUT),
         (_REJECTED, FailureReason.API_INVALID_REQUEST),
+        (_NO_AGENT, FailureReason.MODEL),
     ):
         if found.reason is FailureReason.UNKNOWN and pattern.search(document.error):
             return replace(found, reason=reason)

@@ -114,6 +114,7 @@ def test_several_payloads_are_paragraphs_unless_they_bring_their_own_space():
         ("LLM request timed out.", "NETWORK"),
         ("HTTP 500: something broke", "SERVER_ERROR"),
         ("LLM request failed: provider rejected the request schema or tool payload.", "API_INVALID_REQUEST"),
+        ('Unknown agent id "nothere". Use "openclaw agents list" to see configured agents.', "MODEL"),
         ("something else", "UNKNOWN"),
     ],
 )
