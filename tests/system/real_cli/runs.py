@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -50,13 +51,22 @@ async def drive(
     timeout: float,
     resume: str | None = None,
     cancel_when: Callable[[], bool] | None = None,
+    max_turns: int | None = None,
+    mcp_config: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run the CLI to its end, collecting its messages; cancel it once `cancel_when` says so.
 
     Fails when the messages do not end with the result, or when `cancel_when` never comes true within `timeout`.
     """
     backend = create_backend(world.cli.provider, BackendConfig(executable=world.cli.executable, env=world.env))
-    options = ExecOptions(cwd=world.workdir, model=world.model, resume_session_id=resume, timeout=timeout)
+    options = ExecOptions(
+        cwd=world.workdir,
+        model=world.model,
+        resume_session_id=resume,
+        timeout=timeout,
+        max_turns=max_turns,
+        mcp_config=mcp_config,
+    )
     session = await backend.execute(prompt, options)
     messages: list[Message] = []
 
