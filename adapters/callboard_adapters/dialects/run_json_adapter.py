@@ -226,7 +226,7 @@ class RunJsonAdapter(Adapter):
             requests += self._ask_for_lost()
         steps = run_json_database.sub_agents(reader.session_id, self.context.started_at) if reader.delegated else None
         if steps is not None:
-            requests.append(RunCommand("sub-agents", steps, timeout=15))
+            requests.append(RunCommand("sub-agents", steps, timeout=5 if exit.cause else 15))
         if self._model and reader.step is None and reader.error and _BLAMES_ITSELF in error_text(reader.error):
             requests.append(RunCommand("catalogue", ["models"], timeout=15))
         return requests
