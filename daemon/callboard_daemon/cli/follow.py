@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from callboard_daemon.cli.api import Api
-from callboard_daemon.cli.output import console, note, one_line
+from callboard_daemon.cli.output import console, note, one_line, printable
 from callboard_daemon.errors import ControlError
 from callboard_wire.api import TaskView
 from callboard_wire.bodies import TaskMessage, UsageRow
@@ -76,11 +76,6 @@ def print_message(screen: Console, message: TaskMessage) -> None:
         screen.print(f"{indent}  └ {one_line(message.output, 110)}", style="red" if failed else "dim cyan")
     elif text := printable(message.content):
         screen.print(f"{indent}{text}" if indent else text, style=_STYLE.get(message.type, ""))
-
-
-def printable(text: str) -> str:
-    """What an agent wrote, without the control characters a terminal would obey."""
-    return "".join(c for c in text if c.isprintable() or c in "\n\t").rstrip("\n")
 
 
 def _follow_one(api: Api, task_id: str, screen: Console, since: int) -> tuple[TaskView, str]:

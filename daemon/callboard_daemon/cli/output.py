@@ -33,7 +33,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty:
 
     table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     console(err=False).print(table)
 
 
@@ -42,12 +42,12 @@ def print_fields(fields: Sequence[tuple[str, str]]) -> None:
     width = max((len(name) for name, value in fields if value), default=0)
     for name, value in fields:
         if value:
-            click.echo(f"{name:<{width}}  {value}")
+            click.echo(f"{printable(name):<{width}}  {printable(value)}")
 
 
 def note(text: str) -> None:
     """A confirmation or an explanation: never on stdout, where a program may be reading."""
-    click.echo(text, err=True)
+    click.echo(_obeyed_by_none(text), err=True)
 
 
 @contextmanager
@@ -78,6 +78,16 @@ def ago(at: datetime | None) -> str:
         if seconds >= unit:
             return f"{seconds // unit:.0f}{name} ago"
     return f"{seconds:.0f}s ago"
+
+
+def printable(text: str) -> str:
+    """What others wrote (agents, members, machines), without the control characters a terminal would obey. Whatever is
+    printed for people goes through this."""
+    return _obeyed_by_none(text).rstrip("\n")
+
+
+def _obeyed_by_none(text: str) -> str:
+    return "".join(c for c in text if c.isprintable() or c in "\n\t")
 
 
 def one_line(text: str, limit: int) -> str:

@@ -5,9 +5,19 @@ from __future__ import annotations
 import click
 
 from callboard_daemon.cli.context import Cli, output_option, pass_cli
-from callboard_daemon.cli.follow import follow, print_message, printable, usage_line
+from callboard_daemon.cli.follow import follow, print_message, usage_line
 from callboard_daemon.cli.limited import first, limit_option
-from callboard_daemon.cli.output import ago, console, note, one_line, print_fields, print_json, print_table, working
+from callboard_daemon.cli.output import (
+    ago,
+    console,
+    note,
+    one_line,
+    print_fields,
+    print_json,
+    print_table,
+    printable,
+    working,
+)
 from callboard_daemon.cli.run import show_end
 from callboard_daemon.cli.typed import NAMED
 from callboard_daemon.errors import Refused

@@ -64,6 +64,25 @@ def test_the_command_that_is_shown_to_be_tried_can_be_pasted(ann: Shell, waiting
     assert """--agent='it'"'"'s a & c'""" in ann.ok("agent", "create", "it's a & c").err
 
 
+@pytest.mark.usefixtures("waiting")
+def test_what_a_machine_says_of_itself_moves_no_terminal(ann: Shell, gateway: Gateway) -> None:
+    """A machine's version, names and reason are its daemon's to choose, and everybody in the workspace lists them."""
+    evil = "1\x1b]0;owned\x07\x1b[2J\u202e"
+    token = ann.ok("token", "create", "evil").out.strip()
+    with httpx.Client(base_url=gateway.url, headers={"authorization": f"Bearer {token}"}, timeout=20) as client:
+        offer = {"name": evil, "type": "echo", "version": evil}
+        sent = {"daemon_id": "evil", "device_name": evil, "runtimes": [offer]}
+        made = client.post("/api/daemon/register", json=sent).raise_for_status().json()
+        runtime = made["runtimes"][0]["id"]
+        said = {"runtime_ids": [runtime], "offline_reasons": {runtime: {"code": evil, "message": evil}}}
+        daemon = {"authorization": f"Bearer {made['daemon_token']}"}
+        client.post("/api/daemon/deregister", json=said, headers=daemon).raise_for_status()
+    for command in (["list"], ["get", runtime]):
+        shown = ann.ok("runtime", *command)
+        assert "owned" in shown.out
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown.out + shown.err)
+
+
 UNSET = [
     ("task", "list", "--agent"),
     ("queue", "--agent"),
