@@ -35,7 +35,7 @@ def start_in_background(cli: Cli, settings: Settings, arguments: list[str]) -> N
     server = server_of(paths, settings)
     process, began = _spawn(cli, arguments)
     with working(cli, "starting the daemon"):
-        local.wait_until(lambda: process.poll() is not None or _settled(cli), READY_WITHIN_S)
+        local.wait_until(lambda: process.poll() is not None or _settled(cli, process.pid), READY_WITHIN_S)
     if (code := process.poll()) is not None:
         words = _written_since(paths.stderr_file, began).strip() or f"it ended with code {code}"
         error = CallboardError(words.removeprefix("Error: "), hint="See also `callboard daemon logs`.")
@@ -75,7 +75,12 @@ def _spawn(cli: Cli, arguments: list[str]) -> tuple[subprocess.Popen[bytes], int
     return process, began
 
 
-def _settled(cli: Cli) -> bool:
+def _settled(cli: Cli, pid: int) -> bool:
+    """Whether it is known how the daemon of `pid` does. Of several that were started at once, the others' answer tells
+    nothing about ours, which is about to say that it is one too many."""
+    record = read_record(cli.paths)
+    if record is None or record.pid != pid:
+        return False
     said = local.health(cli.paths)
     if said is None:
         return False

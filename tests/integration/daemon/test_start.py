@@ -47,6 +47,21 @@ def test_an_unknown_provider_lists_the_known(make_daemon: MakeDaemon) -> None:
     assert "claude" in done.stderr
 
 
+def test_of_several_starts_at_once_one_daemon_is_told_of_and_runs(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    command = [*COMMAND, "daemon", "start"]
+    starts = [
+        subprocess.Popen(command, env=daemon.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    told = [(*each.communicate(timeout=50), each.returncode) for each in starts]
+    stopped = subprocess.run([*COMMAND, "daemon", "stop"], env=daemon.env, capture_output=True, text=True, timeout=50)
+    assert stopped.returncode == 0, stopped.stderr
+    assert sorted(code for _, _, code in told) == [0, 1, 1], told
+    for _, err, code in told:
+        assert ("The daemon runs" if code == 0 else "already runs on this machine") in err
+
+
 @pytest.mark.slow
 def test_a_server_that_is_away_is_told_and_waited_for(plane: ControlPlane, make_daemon: MakeDaemon) -> None:
     plane.down = True
