@@ -59,6 +59,7 @@ session of another folder by its id; by pi's own list of changes."""
 _LEVEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"[0-9A-Za-z-]{8,64}")
 _GONE = re.compile(rb"No session found matching", re.IGNORECASE)
+_REFUSED = frozenset({"refusal", "content_filter"})
 _STATUS = re.compile(r"\s*([45]\d\d)\b")
 _DROPPED = re.compile(r"terminated|fetch failed|socket hang up|other side closed|econn|network", re.IGNORECASE)
 
@@ -202,6 +203,9 @@ class PiAdapter(Adapter):
             error = stream.turn_error
             if stream.stop_reason == "aborted":
                 return RunStatus.ABORTED, error, failures.classify(error, exit)
+            if stream.raw_stop_reason in _REFUSED:
+                refused = FailureDetail(FailureReason.AGENT_BLOCKED, error, provider_code=stream.raw_stop_reason)
+                return RunStatus.FAILED, error, refused
             return RunStatus.FAILED, error, _classified(error, exit)
         if stream.ended and not stream.turn_open:
             return RunStatus.COMPLETED, "", None

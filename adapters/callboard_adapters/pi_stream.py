@@ -54,6 +54,7 @@ class PiStream:
         self.turn_error = ""  # of the last turn, "" once another began
         self.answer = ""  # text of the last turn, "" when it called a tool
         self.stop_reason = ""
+        self.raw_stop_reason = ""  # the provider's own word, where pi (1.x) tells it
         self.turn_open = False
         self.ended = False  # `agent_end` was the last word
         self.usage: dict[str, TokenUsage] = {}
@@ -124,7 +125,7 @@ class PiStream:
 
     def _turn_start(self, event: dict[str, Any]) -> Sequence[Output]:
         self.turn_open, self._counted = True, False
-        self.answer, self.turn_error, self.stop_reason = "", "", ""
+        self.answer, self.turn_error, self.stop_reason, self.raw_stop_reason = "", "", "", ""
         return self._go_on() or _ALIVE
 
     def _update(self, event: dict[str, Any]) -> Sequence[Output]:
@@ -177,6 +178,7 @@ class PiStream:
     def _note_end(self, message: dict[str, Any]) -> None:
         """How the turn's message ended. It is told twice, with the message and with the turn."""
         self.stop_reason = word(message.get("stopReason")) or self.stop_reason
+        self.raw_stop_reason = word(message.get("rawStopReason")) or self.raw_stop_reason
         error = flatten(message.get("errorMessage"))
         if error or self.stop_reason in ("error", "aborted"):
             self.turn_error = error or f"the turn ended with {self.stop_reason}"

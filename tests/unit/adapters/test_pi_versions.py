@@ -6,6 +6,7 @@ import pytest
 
 from callboard_adapters.messages import MessageType, RunStatus, TokenUsage
 from callboard_adapters.pi import PiAdapter
+from callboard_wire.failures import FailureReason
 from tests.unit.adapters.speaking import Speaking
 from tests.unit.adapters.test_pi import END, USAGE, begin, message, turn
 
@@ -41,3 +42,12 @@ def test_a_retry_of_any_kind_is_told_as_one(kind):
     [told] = Speaking(PiAdapter).event(*begin(), event).of(MessageType.STATUS)
     assert told.status == "retrying"
     assert "529 overloaded" in told.content
+
+
+@pytest.mark.parametrize("raw", ["refusal", "content_filter"])
+def test_a_refusal_is_known_by_the_provider_s_own_word(raw):
+    said = "The model refused to complete the request"
+    refused = message("I will not", stop="error", errorMessage=said, rawStopReason=raw)
+    outcome = Speaking(PiAdapter).event(*begin(), *turn(refused), END, SETTLED).finish(0)
+    assert (outcome.status, outcome.error) == (RunStatus.FAILED, said)
+    assert (outcome.failure.reason, outcome.failure.provider_code) == (FailureReason.AGENT_BLOCKED, raw)
