@@ -35,6 +35,11 @@ _CUT_SHORT = re.compile(
     r"|Streaming failed after partial delivery, not retrying: .*"
 )
 """What it says on stderr when an answer did not reach its end."""
+_DELEGATED = re.compile(r'"status": ?"dispatched", ?"mode": ?"background"')
+_LEFT_BEHIND = (
+    "hermes handed work to agents in the background: over ACP their results come to nobody once the turn has ended, "
+    "and their tokens are in no bill"
+)
 _STATUS = re.compile(r"(?:HTTP |too large \()(\d{3})")
 _LINEAGE = ("currentHermesSessionId", "rootHermesSessionId", "parentHermesSessionId")
 
@@ -45,12 +50,22 @@ class _Hermes(AcpClient):
     def __init__(self, ask: Ask) -> None:
         super().__init__(ask)
         self.genuine = True  # Hermes itself, not another program of its family
+        self._delegated = False
 
     def receive(self, line: bytes) -> Sequence[Output]:
         outputs = super().receive(line)
         for output in outputs:
-            if type(output) is Message and output.type is MessageType.TEXT and _ERROR_TEXT.match(output.content):
+            if type(output) is not Message:
+                continue
+            if output.type is MessageType.TEXT and _ERROR_TEXT.match(output.content):
                 output.type = MessageType.ERROR
+            elif (
+                output.type is MessageType.TOOL_RESULT
+                and not self._delegated
+                and _DELEGATED.search(output.output[:400])
+            ):
+                self._delegated = True
+                outputs = [*outputs, Message(MessageType.LOG, _LEFT_BEHIND, level="warn")]
         return outputs
 
     def landed(self, fields: dict[str, Any]) -> str:

@@ -276,6 +276,25 @@ def test_why_hermes_answer_did_not_reach_its_end_is_on_its_stderr(line, reason):
     assert talk.end().failure.reason is reason
 
 
+def test_work_that_hermes_hands_to_the_background_is_warned_of_once():
+    """Measured on 0.19: it promises that the result comes as a new message, and over ACP none comes."""
+    said = json.dumps({"status": "dispatched", "mode": "background", "count": 1, "note": "Do not wait."})
+    ends = [
+        {
+            "update": {
+                "sessionUpdate": "tool_call_update",
+                "toolCallId": call_id,
+                "status": "completed",
+                "rawOutput": said,
+            }
+        }
+        for call_id in ("a", "b")
+    ]
+    talk = Talk("hermes", hermes(**{"session/prompt": [*ends, text("It runs."), END]})).start()
+    assert len([m for m in talk.messages(MessageType.LOG) if m.level == "warn" and "background" in m.content]) == 1
+    assert talk.end().output == "It runs."
+
+
 def test_what_hermes_had_said_when_it_was_cut_off_is_kept():
     talk = Talk("hermes", hermes(**{"session/prompt": [text("I will run it.")]})).start().cancel()
     assert talk.stopped().output == "I will run it."
