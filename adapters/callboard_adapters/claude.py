@@ -1,7 +1,8 @@
 """Claude Code (`claude -p` with stream JSON both ways).
 
-Verified on 2.1.332; the recordings under `tests/fixtures/transcripts/claude` are its own output. Settings, read from
-the environment given to the backend:
+Verified on 2.1.332, tried on 2.0.0, 2.0.77, 2.1.100 and 2.1.220; the recordings under
+`tests/fixtures/transcripts/claude` are the first one's own output. 2.0 announces no retries, so nothing ends a refused
+login early there. Settings, read from the environment given to the backend:
 
 `CALLBOARD_CLAUDE_AUTH_RETRIES`  after how many announced retries of a refused login the run is ended (default 2, about
                                  one second; 0 leaves it to the CLI, which goes on for three minutes).

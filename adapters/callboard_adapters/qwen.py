@@ -1,7 +1,7 @@
 """Qwen Code (`qwen --output-format stream-json`, prompt by stdin).
 
-Verified on 0.24.4; the recordings under `tests/fixtures/transcripts/qwen` are its own output. Where it differs from
-claude:
+Verified on 0.24.4, tried on 0.21.10 and 0.23.4; the recordings under `tests/fixtures/transcripts/qwen` are the first
+one's own output. Where it differs from claude:
 
 - It takes one prompt and no conversation, so a cancel goes straight to the process. What `qwen` starts is a launcher:
   ended alone it leaves the real process working, which is why the driver ends everything below it.
