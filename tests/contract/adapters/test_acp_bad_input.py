@@ -186,7 +186,7 @@ async def test_an_answer_after_the_handshake_clock_ran_out_changes_nothing(tmp_p
 
 
 async def test_a_session_that_is_never_made_is_named_in_the_reason(tmp_path):
-    done = await play("hermes", tmp_path, kiro(**{"session/new": []}), handshake_timeout=0.5)
+    done = await play("hermes", tmp_path, kiro(**{"session/new": []}), handshake_timeout=2.0)
     assert done.result.failure.watchdog is Watchdog.HANDSHAKE
     assert "session/new" in done.result.error
 

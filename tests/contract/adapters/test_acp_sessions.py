@@ -270,7 +270,7 @@ async def test_a_session_that_somebody_holds_is_left_for_one_new_one(tmp_path, p
 @pytest.mark.parametrize("provider", ["kiro", "hermes"])
 async def test_a_session_that_never_opens_is_left_for_one_new_one(tmp_path, provider):
     says = offering(BOTH, **{"session/load": [], "session/resume": []})
-    done = await play(provider, tmp_path, says, resume_session_id="old", handshake_timeout=1.0)
+    done = await play(provider, tmp_path, says, resume_session_id="old", handshake_timeout=2.0)
     assert (done.result.status, done.result.session_id) == (RunStatus.COMPLETED, "s1")
     methods = [m.get("method") for m in heard(tmp_path)]
     assert methods.count("initialize") == 2, "in a process of its own: the first may hold a lock"
@@ -279,7 +279,7 @@ async def test_a_session_that_never_opens_is_left_for_one_new_one(tmp_path, prov
 
 async def test_when_the_new_session_does_not_open_either_the_run_times_out_once(tmp_path):
     says = offering(BOTH, **{"session/load": [], "session/new": []})
-    done = await play("kiro", tmp_path, says, resume_session_id="old", handshake_timeout=0.5)
+    done = await play("kiro", tmp_path, says, resume_session_id="old", handshake_timeout=2.0)
     assert done.result.status is RunStatus.TIMEOUT
     assert "session/new" in done.result.error
     assert [m.get("method") for m in heard(tmp_path)].count("session/new") == 1

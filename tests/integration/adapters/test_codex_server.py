@@ -79,7 +79,7 @@ async def test_an_answer_after_the_timeout_changes_nothing(tmp_path):
     signal.signal(signal.SIGTERM, lambda *_: (answer(request, {}), sys.exit(0)))
     until_eof()
     """
-    _, result = await run(tmp_path, body, handshake_timeout=0.3)
+    _, result = await run(tmp_path, body, handshake_timeout=1.0)
     assert (result.status, result.failure.watchdog) == (RunStatus.TIMEOUT, Watchdog.HANDSHAKE)
     assert sent(tmp_path, "thread/start") == []
 
@@ -90,7 +90,7 @@ async def test_a_thread_that_is_never_answered_is_not_started_twice(tmp_path):
     hear("thread/start")
     until_eof()
     """
-    _, result = await run(tmp_path, body, handshake_timeout=0.3)
+    _, result = await run(tmp_path, body, handshake_timeout=1.0)
     assert (result.status, result.failure.watchdog) == (RunStatus.TIMEOUT, Watchdog.HANDSHAKE)
     assert "thread/start" in result.error
     assert starts(tmp_path) == 1
