@@ -128,20 +128,24 @@ def _own_error(text: str, billed: bool) -> int:
     return text.rfind(_MARK) if closed and not billed else -1
 
 
+def _is_text(content: Any) -> bool:
+    """Whether a message's content is text alone: what a tool is called with is none of the CLI's own words."""
+    return type(content) is str or (type(content) is list and all(type(b) is dict and "text" in b for b in content))
+
+
 class _Reader(StreamJson):
     def __init__(self) -> None:
         super().__init__()
         self.failed_with = ""  # the error that stands in place of the answer, or at its end
 
     def own_words(self, event: dict[str, Any], message: dict[str, Any]) -> MessageType | None:
-        text = flatten(message.get("content"))
-        return MessageType.ERROR if _own_error(text, self._billed(message)) == 0 else super().own_words(event, message)
+        _, begins = self._failed(message)
+        return MessageType.ERROR if begins == 0 else super().own_words(event, message)
 
     def _assistant(self, event: dict[str, Any]) -> Sequence[Output]:
         """What failed after some text is told at the end of that text: it is taken apart."""
         message = event["message"]
-        text = flatten(message.get("content"))
-        begins = _own_error(text, self._billed(message))
+        text, begins = self._failed(message)
         if not event.get("parent_tool_use_id"):
             self.failed_with = text[begins:].strip() if begins >= 0 else ""
         if begins <= 0:
@@ -152,9 +156,14 @@ class _Reader(StreamJson):
         )
         return [*super()._assistant(said), *super()._assistant(failed)]
 
-    def _billed(self, message: dict[str, Any]) -> bool:
+    def _failed(self, message: dict[str, Any]) -> tuple[str, int]:
+        """(text, where the CLI's own error begins in it or -1) of a message. Nearly all are told by one look for the
+        mark: to work out what every message cost took as long as to parse it."""
+        content = message.get("content")
+        if not (_is_text(content) and _MARK in (text := flatten(content))):
+            return "", -1
         usage = message.get("usage")
-        return isinstance(usage, dict) and self.message_usage(usage).tokens > 0
+        return text, _own_error(text, isinstance(usage, dict) and self.message_usage(usage).tokens > 0)
 
     def message_usage(self, usage: dict[str, Any]) -> TokenUsage:
         return uncached_usage(usage)

@@ -91,6 +91,16 @@ def test_an_error_after_which_the_model_went_on_is_no_end():
     assert (run.finish(0).status, run.finish(0).output) == (RunStatus.COMPLETED, "Hello")
 
 
+def test_such_an_error_among_a_tools_arguments_is_no_error():
+    call = {"type": "tool_use", "id": "t", "name": "grep", "input": {"for": "[API Error: 500]"}}
+    run = speaking().event(INIT, said("", id="m-1", content=[call], usage={}), said("Found it.", usage=USAGE))
+    outcome = run.event(result("Found it.")).finish(0)
+    assert [m.type for m in run.messages if m.type in (MessageType.TOOL_USE, MessageType.ERROR)] == [
+        MessageType.TOOL_USE
+    ]
+    assert (outcome.status, outcome.output) == (RunStatus.COMPLETED, "Found it.")
+
+
 @pytest.mark.parametrize("text", ["[API Error: 429] is what it prints.", "It prints [API Error: 429 slow down]"])
 def test_an_answer_about_such_an_error_that_was_billed_is_an_answer(text):
     run = speaking().event(INIT, said(text, usage=USAGE), result(text))
