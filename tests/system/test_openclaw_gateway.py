@@ -98,6 +98,7 @@ def test_a_gateways_token_comes_from_stdin_and_ends_in_a_private_file_that_goes_
     assert files_with(machine.home, TOKEN) == []
 
 
+@pytest.mark.slow
 def test_what_a_command_shows_can_be_sent_back_and_keeps_the_token(machine: WithOpenclaw) -> None:
     machine.made("agent", "create", "eve", "--runtime-config-file", "-", stdin=config(host="old", token=TOKEN))
     shown = json.loads(machine.made("agent", "get", "eve", "--output", "json"))["runtime_config"]

@@ -125,6 +125,7 @@ def test_a_changed_profile_is_what_the_next_task_runs(machine: Workshop, team: A
     eventually(lambda: machine.started("cleo")[1] == "resume", 40)
 
 
+@pytest.mark.slow
 def test_a_disabled_profile_is_offline_and_an_enabled_one_comes_back(machine: Workshop, team: Any) -> None:
     machine.json("runtime", "profile", "update", team["id"], "--disable")
     assert machine.runtime_of(team, "offline")["offline_reason"] == {"code": "profile_disabled"}
@@ -132,6 +133,7 @@ def test_a_disabled_profile_is_offline_and_an_enabled_one_comes_back(machine: Wo
     machine.runtime_of(team, "online")
 
 
+@pytest.mark.slow
 def test_a_command_that_is_not_there_is_an_offline_runtime_that_says_so(machine: Workshop) -> None:
     profile = machine.profile("Nowhere", "no-such-command")
     reason = machine.runtime_of(profile, "offline")["offline_reason"]
@@ -192,6 +194,7 @@ def test_a_runtime_is_renamed_limited_opened_and_its_bill_is_read(machine: Works
     assert "not stated" in machine.run("runtime", "usage", echo).stdout
 
 
+@pytest.mark.slow
 def test_a_runtime_in_use_is_not_deleted_and_the_agents_are_named(machine: Workshop, team: Any) -> None:
     refused = machine.run("runtime", "profile", "delete", "Team Claude", "--yes")
     assert refused.returncode == 1
