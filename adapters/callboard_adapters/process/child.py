@@ -14,11 +14,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from typing import IO
 
 from callboard_adapters.process import tree
+from callboard_adapters.process.exits import tell_exit
 from callboard_adapters.process.piped import Listener, Piped
 
 _PIPE_SIZE = 1 << 20  # bytes: the most an ordinary user may have
@@ -129,15 +129,7 @@ class Child(Piped):
         if self._pidfd >= 0:
             loop.add_reader(self._pidfd, self._seen_exit)
             return
-
-        def wait() -> None:
-            self._popen.wait()
-            try:
-                loop.call_soon_threadsafe(self._seen_exit)
-            except RuntimeError:
-                return  # the loop has gone; nobody is left to hear of it
-
-        threading.Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
+        tell_exit(self._popen, self._seen_exit)
 
     def _seen_exit(self) -> None:
         if self._popen.poll() is None or self.exited.is_set():

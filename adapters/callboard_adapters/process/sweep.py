@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from callboard_adapters.process import tree
 from callboard_adapters.process.child import Child
+from callboard_adapters.process.exits import exits
 from callboard_adapters.process.tree import Proc
 
 _AFTER_KILL = 2.0  # seconds until a killed leader is given up on (it hangs in the kernel)
@@ -56,10 +57,10 @@ async def end_group(child: Child, grace: float) -> None:
     """End the leader and its group: TERM, then KILL after `grace` seconds."""
     child.signal_group(signal.SIGTERM)
     child.signal_group(signal.SIGCONT)  # a stopped process does not hear TERM
-    if await _exits(child, grace):
+    if await exits(child.exited, grace):
         return
     child.signal_group(signal.SIGKILL)
-    await _exits(child, _AFTER_KILL)
+    await exits(child.exited, _AFTER_KILL)
 
 
 async def sweep(run_id: str, leader: Proc | None, seen: Iterable[Proc] = ()) -> list[int]:
@@ -84,14 +85,6 @@ async def sweep(run_id: str, leader: Proc | None, seen: Iterable[Proc] = ()) -> 
             sig = signal.SIGKILL
         else:
             await _gone(living, _ROUND)
-
-
-async def _exits(child: Child, timeout: float) -> bool:
-    try:
-        await asyncio.wait_for(child.exited.wait(), timeout)
-    except TimeoutError:
-        return False
-    return True
 
 
 async def _gone(procs: set[Proc], seconds: float) -> None:

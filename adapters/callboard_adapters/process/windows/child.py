@@ -16,13 +16,13 @@ import errno
 import msvcrt
 import os
 import subprocess
-import threading
 from asyncio.windows_utils import PipeHandle, pipe
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 import psutil
 
+from callboard_adapters.process.exits import tell_exit
 from callboard_adapters.process.piped import Listener, Piped
 from callboard_adapters.process.windows.job import Job
 from callboard_adapters.process.windows.programs import runnable
@@ -97,16 +97,7 @@ class Child(Piped):
             return  # it hangs in the kernel
 
     def _watch_exit(self) -> None:
-        loop = asyncio.get_running_loop()
-
-        def wait() -> None:
-            self._popen.wait()
-            try:
-                loop.call_soon_threadsafe(self._seen_exit)
-            except RuntimeError:
-                return  # the loop has gone; nobody is left to hear of it
-
-        threading.Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
+        tell_exit(self._popen, self._seen_exit)
 
     def _seen_exit(self) -> None:
         self.exited.set()

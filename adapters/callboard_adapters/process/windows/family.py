@@ -17,6 +17,7 @@ import time
 import psutil
 
 from callboard_adapters.process.environment import RUN_MARKER
+from callboard_adapters.process.exits import exits
 from callboard_adapters.process.windows.child import Child
 
 _AFTER_KILL = 4.0  # seconds until processes that do not go are given up on (they hang in the kernel)
@@ -36,10 +37,10 @@ class Family:
 
     async def end_leader(self, grace: float) -> None:
         """End the child and all that came of it, after `grace` seconds if its stdin has just been closed."""
-        if self._hears and await _exits(self._child, grace):
+        if self._hears and await exits(self._child.exited, grace):
             return
         self._child.kill()
-        await _exits(self._child, _AFTER_KILL)
+        await exits(self._child.exited, _AFTER_KILL)
 
     async def end_rest(self) -> None:
         """End whatever the child left behind. It must have ended itself."""
@@ -53,14 +54,6 @@ class Family:
         self._child.kill()
         self._child.close()
         self._child.collect()
-
-
-async def _exits(child: Child, timeout: float) -> bool:
-    try:
-        await asyncio.wait_for(child.exited.wait(), timeout)
-    except TimeoutError:
-        return False
-    return True
 
 
 def run_processes(run_id: str) -> set[psutil.Process]:
