@@ -107,17 +107,23 @@ def test_links_that_a_departed_member_made_let_nobody_in(world: World) -> None:
     assert join == [404, 200]
 
 
-def test_a_link_that_the_list_did_not_show_when_its_maker_left_lets_nobody_in(clock: Clock) -> None:
-    """Links are found by an index, which may be behind."""
-    meanwhile = Meanwhile()
-    world = World(clock=clock, faults=meanwhile)
-    token, user_id = newcomer(world, "admin")
+def linked_while_removed(meanwhile: Meanwhile, world: World, token: str) -> list[str]:
+    """Codes of the links that a member makes in the moment before they are taken out."""
     codes: list[str] = []
     meanwhile.before(
         "TransactWriteItems",
         lambda: codes.append(world.ok("POST", "/api/invitations", {}, token)["code"]) and None,
         when=lambda request: "member_removed" in str(request),
     )
+    return codes
+
+
+def test_a_link_that_the_list_did_not_show_when_its_maker_left_lets_nobody_in(clock: Clock) -> None:
+    """Links are found by an index, which may be behind."""
+    meanwhile = Meanwhile()
+    world = World(clock=clock, faults=meanwhile)
+    token, user_id = newcomer(world, "admin")
+    codes = linked_while_removed(meanwhile, world, token)
     world.ok("DELETE", f"/api/members/{user_id}")
     [code] = codes
     assert world.call("POST", "/api/invitations/accept", {"code": code, "name": "Di"}, "").status == 404
@@ -132,12 +138,7 @@ def test_who_was_taken_out_does_not_come_back_by_a_link_of_their_own(clock: Cloc
     meanwhile = Meanwhile()
     world = World(clock=clock, faults=meanwhile)
     token, user_id = newcomer(world, "admin")
-    codes: list[str] = []
-    meanwhile.before(
-        "TransactWriteItems",
-        lambda: codes.append(world.ok("POST", "/api/invitations", {}, token)["code"]) and None,
-        when=lambda request: "member_removed" in str(request),
-    )
+    codes = linked_while_removed(meanwhile, world, token)
     own = world.ok("POST", "/api/workspaces", {"name": "theirs"}, token)["id"]
     world.ok("DELETE", f"/api/members/{user_id}")
     there = {"x-workspace-id": own}
