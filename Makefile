@@ -22,7 +22,7 @@ up: $(ENV) ## the control plane on this machine, until Ctrl-C
 	$(BIN)/callboard up
 
 test: .venv/.dev ## the test suite (minutes; ARGS="-k claim" for some of it)
-	$(PYTEST) -n 3 --dist loadfile $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile $(ARGS)
 
 check: .venv/.dev .tools/sam/.sam ## linters, types, imports, templates, lock files: what CI checks
 	$(BIN)/ruff check

@@ -23,7 +23,7 @@ def test_where_the_stream_is_cut_changes_no_line(parts, cuts):
     assert framed([data[a:b] for a, b in pairwise(edges)]) == framed([data])
 
 
-@given(st.binary(max_size=200))
+@given(st.binary(max_size=200).filter(lambda data: not data.startswith(b"\xef\xbb\xbf")))
 def test_lines_are_what_lf_separates_less_one_cr(data):
     expected = [p.removesuffix(b"\r") for p in data.split(b"\n")]
     if data.endswith(b"\n") or not data:
