@@ -176,7 +176,7 @@ def test_a_cancelled_task_ends_on_its_machine_and_its_follower_ends_with_1(machi
 
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_go_on(machine: Machine) -> None:
     with subprocess.Popen(
-        [*COMMAND, "run", "!say here\n!sleep 3\n!answer survived", "--agent", "scout", "--follow"],
+        [*COMMAND, "run", "!say here\n!sleep 8\n!answer survived", "--agent", "scout", "--follow"],
         env=machine.env | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
